@@ -132,7 +132,8 @@ type replayed struct {
 	name         string
 	recipe       load.Recipe
 	acquisitions []load.Acquisition
-	production   []float64 // waits in nanoseconds
+	production   []float64     // waits in nanoseconds
+	held         time.Duration // all holds of production
 	load.Measurement
 }
 
@@ -170,7 +171,7 @@ func (s replaySettings) schedule(l *traffic.Log) (*replay, error) {
 				sessions[a.Session] = number
 			}
 			one.acquisitions = append(one.acquisitions, load.Acquisition{At: at, Hold: max(0, a.Hold-s.handoff), Session: number % s.sessions})
-			one.production = append(one.production, float64(a.Wait))
+			one.production, one.held = append(one.production, float64(a.Wait)), one.held+a.Hold
 			r.length = max(r.length, at)
 		}
 		if len(one.acquisitions) > 0 {
@@ -281,12 +282,14 @@ func (c command) compareWaits(s replaySettings, r *replay, about record.Server) 
 	if c.check != nil {
 		check = c.check
 	}
-	all := &replayed{name: "all", Measurement: load.Measurement{Wait: histogram.New()}}
+	all := &replayed{name: "all", Measurement: load.Measurement{Wait: histogram.New(), Service: histogram.New()}}
 	rows := [][]string{{"path", "recipe", "acquisitions", "production p50", "p99", "worst", "replay p50", "p99", "worst"}}
 	behind := 0
 	for _, p := range r.paths {
 		all.production, all.acquisitions = append(all.production, p.production...), append(all.acquisitions, p.acquisitions...)
 		all.Wait.Merge(p.Wait)
+		all.Service.Merge(p.Service)
+		all.held += p.held
 		rows = append(rows, p.row())
 		late := check(record.Record{Measurement: p.Measurement})
 		if p.Unfinished > 0 {
@@ -298,7 +301,8 @@ func (c command) compareWaits(s replaySettings, r *replay, about record.Server) 
 		}
 	}
 	rows = append(rows, all.row())
-	if _, err := fmt.Fprintf(c.stdout, "waits in production, and in the replay on %s, at %g times the speed\n%s", report.Servers(about), s.speed, table.Align(rows, 2)); err != nil {
+	if _, err := fmt.Fprintf(c.stdout, "waits in production, and in the replay on %s, at %g times the speed\n%sheld: %s in production and %s in the replay, in the mean\n",
+		report.Servers(about), s.speed, table.Align(rows, 2), waitText(float64(all.held)/float64(len(all.production))), waitText(all.Service.Mean())); err != nil {
 		return err
 	}
 	if behind > 0 {
