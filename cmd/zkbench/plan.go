@@ -16,8 +16,9 @@ import (
 
 const planHelp = `Usage: zkbench plan [flags] FILE...
 
-Answers questions of capacity from the records of a sweep. It fits a model to each
-combination that has at least 6 numbers of contenders from 2 up.
+Answers questions of capacity from the records of a sweep, or from the audit of a production
+system. It fits a model to each combination of a sweep that has at least 6 numbers of
+contenders from 2 up.
 
 Examples:
 
@@ -51,7 +52,6 @@ Questions:
 	              the records show how long no contender held.
 	-servers N    How would N servers change the time of writes? The records need two
 	              numbers of servers.
-
 	-from-audit F How long do the acquisitions of a production system wait at each path,
 	              how busy is the path, and how many times the arrivals saturate it?
 	              -growth predicts the waits for more arrivals. -from-mntr, the last flag

@@ -47,7 +47,11 @@ Rules:
 	Waits     Those of production are from the log: from the creation of the contender's
 	          znode to the end of the hold before it. Those of the replay are what a client
 	          sees, from the scheduled time to the return of the call. They contain two
-	          messages to a server and a write more. So does the time for which it holds.
+	          messages to a server and a write more.
+	Holds     A hold in the log contains the handoff of production. The replay has its own,
+	          so it holds longer by that. Give what a handoff takes in production with
+	          -handoff, and each hold is shorter by that time. The last line of the output
+	          has the holds of both, those of the replay until the release has returned.
 	End       Acquisitions that are not granted within the time of the replay after the
 	          last one, or within 10 seconds, are cancelled.
 	Checks    Every grant is checked as in zkbench run.
