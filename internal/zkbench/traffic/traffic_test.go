@@ -15,12 +15,15 @@ import (
 	"time"
 
 	"github.com/zkrecipes/zkrecipes/internal/audit"
+	"github.com/zkrecipes/zkrecipes/internal/testing/leaktest"
 	"github.com/zkrecipes/zkrecipes/internal/testing/logtest"
 	"github.com/zkrecipes/zkrecipes/internal/testing/must"
 	"github.com/zkrecipes/zkrecipes/internal/txnlog"
 	"github.com/zkrecipes/zkrecipes/internal/zkbench/plan"
 	"github.com/zkrecipes/zkrecipes/internal/zkbench/traffic"
 )
+
+func TestMain(m *testing.M) { leaktest.Main(m) }
 
 // arrival is an acquisition of a made log.
 type arrival struct{ at, hold time.Duration }
