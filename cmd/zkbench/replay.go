@@ -98,7 +98,7 @@ func (c command) replayVerb(ctx context.Context, args []string) error {
 		return err
 	}
 	for _, mistake := range []mistake{
-		{f.NArg() != 1, "replay needs one file; make it with: zkrecipes audit -holds -format=json PATH LOG..."},
+		{f.NArg() != 1, "replay needs one file; make it with: zkrecipes audit -holds -format=json PATH LOG"},
 		{!(s.speed > 0), fmt.Sprintf("-speed %v: more than 0", s.speed)},
 		{s.length < 0, fmt.Sprintf("-for %v: not negative", s.length)},
 		{s.handoff < 0, fmt.Sprintf("-handoff %v: not negative", s.handoff)},

@@ -59,7 +59,7 @@ type Acquisition struct {
 }
 
 // howTo is how to make a file for Read.
-const howTo = "; make the file with: zkrecipes audit -holds -format=json PATH LOG..."
+const howTo = "; make the file with: zkrecipes audit -holds -format=json PATH LOG"
 
 // Read reads the output of zkrecipes audit -holds -format=json: a hold on each line, and then the
 // report. below is the path at or below which lines count. An error says what is wrong with the
