@@ -127,7 +127,9 @@ func (s *scriptServer) setUp(env *testscript.Env) error {
 	env.Setenv("ZKRECIPES_LOG_LEVEL", "error") // no warning about a missing checksum
 	env.Setenv("GORACE", quickExit)
 	env.Setenv("HOME", filepath.Join(env.WorkDir, "home"))
-	return nil
+	project, err := filepath.Abs(filepath.Join("..", ".."))
+	env.Setenv("PROJECT", project)
+	return err
 }
 
 // quickExit is a GORACE: without it, programs with the race detector sleep for a second before
