@@ -25,6 +25,7 @@ type Grant struct {
 
 	mu     sync.Mutex
 	reason error // why it has ended; nil while it is held
+	onEnd  func(reason error)
 }
 
 // Begin begins the grant of the znode at path. session.BeginHold has succeeded.
@@ -71,7 +72,21 @@ func (g *Grant) End(reason error) bool {
 	close(g.Ended)
 	g.unlisten()
 	g.Session.EndHold()
+	if g.onEnd != nil {
+		g.onEnd(reason)
+	}
 	return true
+}
+
+// OnEnd calls f once when the grant ends, or now if it has ended. f must not use the grant. Only
+// one call of OnEnd is allowed.
+func (g *Grant) OnEnd(f func(reason error)) {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	g.onEnd = f
+	if g.reason != nil {
+		f(g.reason)
+	}
 }
 
 // Watch calls gone when another client has deleted the znode, as again finds: it watches the
