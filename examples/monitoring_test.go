@@ -24,7 +24,7 @@ func promtool(t *testing.T, args ...string) {
 		if os.Getenv(requirePromtoolEnv) != "" {
 			skip = t.Fatalf
 		}
-		skip("NOT RUN, the alert rules and the dashboard were not checked: %v; .ci/install-promtool installs it", err)
+		skip("NOT RUN, the alert rules and the dashboard were not checked: %v; .ci/install-promtool FOLDER installs it", err)
 	}
 	cmd := exec.CommandContext(t.Context(), path, args...)
 	cmd.Dir = "monitoring"
