@@ -19,13 +19,12 @@ type Grant struct {
 
 	path     string
 	token    recipes.Token
-	unlisten func() bool // cancels the session's OnLost
+	unlisten func() bool // cancels the session's OnLost; see also OnEnd
 	removal  session.Removal
 	removing bool // Remove has ended it; only one removal runs at a time
 
 	mu     sync.Mutex
 	reason error // why it has ended; nil while it is held
-	onEnd  func(reason error)
 }
 
 // Begin begins the grant of the znode at path. session.BeginHold has succeeded.
@@ -72,21 +71,20 @@ func (g *Grant) End(reason error) bool {
 	close(g.Ended)
 	g.unlisten()
 	g.Session.EndHold()
-	if g.onEnd != nil {
-		g.onEnd(reason)
-	}
 	return true
 }
 
-// OnEnd calls f once when the grant ends, or now if it has ended. f must not use the grant. Only
-// one call of OnEnd is allowed.
+// OnEnd calls f once when the grant ends, or now if it has ended. f must not use the grant. It
+// costs a grant without OnEnd nothing.
 func (g *Grant) OnEnd(f func(reason error)) {
 	g.mu.Lock()
 	defer g.mu.Unlock()
-	g.onEnd = f
 	if g.reason != nil {
 		f(g.reason)
+		return
 	}
+	unlisten := g.unlisten
+	g.unlisten = func() bool { f(g.reason); return unlisten() }
 }
 
 // Watch calls gone when another client has deleted the znode, as again finds: it watches the
