@@ -82,6 +82,9 @@ func TestASourceThatHangsDelaysACollectionOnce(t *testing.T) {
 			return recipes.Stats{}, ctx.Err()
 		}})
 	}
+	ended := &telemetry.Source{Stats: func(context.Context) (recipes.Stats, error) { return recipes.Stats{}, nil }}
+	m.Opened(ended)
+	m.Lost(ended, recipes.ErrExpired) // it has no deadline now: Remaining is not called
 	if got := counters(t, reader); got[telemetry.Sessions] != 50 || hung != 1 {
 		t.Errorf("%v; %d sources have waited", got, hung)
 	}
