@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/hashicorp/go-hclog"
+	"go.opentelemetry.io/otel/metric"
 
 	"github.com/zkrecipes/zkrecipes/cmd/zkrecipes/internal/exit"
 	"github.com/zkrecipes/zkrecipes/cmd/zkrecipes/internal/job"
@@ -24,8 +25,9 @@ const CloseTimeout = 10 * time.Second
 type Tool struct {
 	Stdout, Stderr io.Writer
 	JSON           bool
-	Reads          int           // the most reads a second of a session; 0: no limit
-	Life           *job.Lifetime // of the verb's commands, or nil
+	Reads          int                  // the most reads a second of a session; 0: no limit
+	Life           *job.Lifetime        // of the verb's commands, or nil
+	Meters         metric.MeterProvider // gets the metrics of sessions and holds; may be nil
 
 	// Launch is host.Supervise, except in tests.
 	Launch func(context.Context, host.Config) (Plugin, error)
@@ -53,6 +55,7 @@ func (t *Tool) Load() (hostconfig.Config, error) {
 	if t.Life != nil {
 		cfg.Plugin.Lifetime = t.Life.Reader
 	}
+	cfg.Plugin.MeterProvider = t.Meters
 	var reported hclog.ExcludeByMessage // the tool itself reports a loss, and what follows from it
 	reported.Add("session lost")
 	cfg.Plugin.Logger = hclog.New(&hclog.LoggerOptions{

@@ -55,6 +55,8 @@ type Session struct {
 	giveUp   context.CancelFunc
 	shutdown chan struct{} // closed when all of the session's goroutines have ended
 	closeErr error         // set before shutdown is closed
+	onEnd    func()        // see OnEnd
+	over     bool          // onEnd was called, or is no longer called
 }
 
 // A DialFunc connects to a server.
@@ -173,6 +175,21 @@ func (s *Session) Counters() recipes.Stats { return s.wire.Counters.Snapshot() }
 // CountHandoff and CountFallback increment the counters in recipes.Stats.
 func (s *Session) CountHandoff()  { s.wire.Counters.Handoffs.Add(1) }
 func (s *Session) CountFallback() { s.wire.Counters.Fallbacks.Add(1) }
+
+// Remaining returns the time until the session's deadline.
+func (s *Session) Remaining() time.Duration { return s.lease.Remaining() }
+
+// OnEnd calls f once when the session has ended and sends nothing more, before Close returns.
+// Only one call of OnEnd is allowed.
+func (s *Session) OnEnd(f func()) {
+	s.mu.Lock()
+	over := s.over
+	s.onEnd = f
+	s.mu.Unlock()
+	if over {
+		f()
+	}
+}
 
 // Chance returns a random duration below limit. It spreads clients that wait at the same time.
 func (s *Session) Chance(limit time.Duration) time.Duration { return s.wire.Chance(limit) }
