@@ -53,10 +53,14 @@ func TestTheFilesOfARealServer(t *testing.T) {
 	if old { // a random number decides when it begins the other log
 		got, want = records(got), records(want)
 	}
-	if !bytes.Equal(got, want) {
+	if !bytes.Equal(got, want) && !bytes.Equal(got, expiryFirst.ReplaceAll(want, []byte("$1$4$3$2"))) {
 		t.Errorf("the files of %s contain\n%s\nwant\n%s", version, got, want)
 	}
 }
+
+// expiryFirst matches the third session, and the expiry of the first. On a busy machine they come in
+// the other order.
+var expiryFirst = regexp.MustCompile(`( 0x\w+ )(type -10 of session3 .*\n.*\n *)(0x\w+ )(type -11 of session1 .*\n.*\n *)`)
 
 // record replaces a folder of testdata.
 func record(t *testing.T, golden string, written []string) {
