@@ -16,7 +16,7 @@ import (
 )
 
 // Verbs are the verbs of this package.
-var Verbs = []verb.Verb{auditing, contenders, doctor, initialize, revoke, semaphore, top.Verb}
+var Verbs = []verb.Verb{auditing, contenders, doctor, initialize, revoke, semaphore, top.Verb, upgradePlugin}
 
 // contenderJSON is a contender in JSON.
 type contenderJSON struct {

@@ -72,6 +72,8 @@ type connection struct {
 	plugin Plugin
 
 	timeout time.Duration // bounds the opening of a session; 0: only ctx does
+	lasting bool          // the verb may run for long: it can upgrade its plugin
+	control *control      // nil if it is not lasting
 }
 
 // Plugin contains the methods of host.Supervisor that the tool calls.
@@ -106,6 +108,11 @@ func (c *connection) start(ctx context.Context) (err error) {
 		return exit.OwnError{Err: err}
 	}
 	c.plugin = p
+	if c.lasting {
+		if c.control, err = c.serveControl(); err != nil {
+			c.cfg.Plugin.Logger.Warn("upgrade-plugin cannot reach this process", "error", err)
+		}
+	}
 	return nil
 }
 
@@ -115,6 +122,7 @@ func (c *connection) end(err error) {
 	if c.plugin == nil {
 		return
 	}
+	c.control.close()
 	ctx, cancel := context.WithTimeout(context.Background(), CloseTimeout)
 	defer cancel()
 	if closing := c.plugin.Close(ctx); closing != nil && err == nil {
