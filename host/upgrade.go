@@ -280,17 +280,15 @@ func (s *Supervisor) replace(old *Plugin, u *upgrade) *Plugin {
 // vacate makes old detach from its sessions, and waits for its exit. On error nothing has
 // changed.
 func (s *Supervisor) vacate(old *Plugin, u *upgrade) (moved func(context.Context) error, err error) {
-	ctx, cancel := context.WithCancel(u.ctx)
-	defer cancel()
-	defer context.AfterFunc(s.ctx, cancel)()
+	ctx, fail := context.WithCancelCause(u.ctx)
+	defer fail(nil)
+	defer context.AfterFunc(s.ctx, func() { fail(errSupervisorClosed) })()
 	old.link.Pause(ctx, pauseTimeout)
 	select {
 	case <-u.plugin.peer.gone():
 		err = fmt.Errorf("the new plugin has ended: %s", u.plugin.peer.ending())
-	case <-s.ctx.Done():
-		err = errSupervisorClosed
 	case <-ctx.Done():
-		err = ctx.Err()
+		err = context.Cause(ctx)
 	default:
 		if !u.cfg.LoseSessions {
 			err = movable(ctx, old)

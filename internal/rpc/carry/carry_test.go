@@ -247,13 +247,18 @@ type measured struct {
 	served time.Time // in a call, when its service had run
 }
 
-func (*measured) TagRPC(ctx context.Context, _ *stats.RPCTagInfo) context.Context   { return ctx }
+func (m *measured) TagRPC(ctx context.Context, info *stats.RPCTagInfo) context.Context {
+	return context.WithValue(ctx, m, info.FullMethodName)
+}
 func (*measured) TagConn(ctx context.Context, _ *stats.ConnTagInfo) context.Context { return ctx }
 func (*measured) HandleConn(context.Context, stats.ConnStats)                       {}
 
-func (m *measured) HandleRPC(_ context.Context, s stats.RPCStats) {
+func (m *measured) HandleRPC(ctx context.Context, s stats.RPCStats) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
+	if got := ctx.Value(m); got != pb.LockService_Acquire_FullMethodName {
+		m.events = append(m.events, fmt.Sprint("of ", got))
+	}
 	switch s := s.(type) {
 	case *stats.Begin:
 		m.events = append(m.events, "begin")

@@ -177,6 +177,33 @@ func TestASessionThatIsNotRunKeepsNoPlugin(t *testing.T) {
 	}
 }
 
+// unknown answers like a plugin that does not know the element.
+type unknown struct{ pb.QueueServiceClient }
+
+func (unknown) AcknowledgeElement(context.Context, *pb.AcknowledgeElementRequest, ...grpc.CallOption) (*pb.AcknowledgeElementResponse, error) {
+	return nil, wire.ToStatus(recipes.ErrNotHeld, nil)
+}
+
+// The client is closed just before the acknowledgement. No goroutine can make the call then.
+func TestAnAcknowledgementInAClosedClientReturns(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s, _ := resumable(t)
+		s.queues = unknown{}
+		s.Client.Close()
+		d := &delivery{remoteGrant: &remoteGrant{s: s, id: "1", lost: make(chan struct{})}, done: make(chan struct{})}
+		if err := d.Ack(t.Context()); !errors.Is(err, recipes.ErrNotHeld) {
+			t.Error(err)
+		}
+		lost := &delivery{remoteGrant: &remoteGrant{s: s, id: "2", lost: make(chan struct{})}, done: make(chan struct{})}
+		lost.lose(recipes.ErrExpired)
+		for _, end := range []func(*delivery, context.Context) error{(*delivery).Ack, (*delivery).Return} {
+			if err := end(lost, t.Context()); !errors.Is(err, recipes.ErrExpired) {
+				t.Errorf("of a delivery that was lost: %v", err)
+			}
+		}
+	})
+}
+
 // lost answers a downgrade with the loss of the session.
 type lost struct{ pb.ReadWriteLockServiceClient }
 
