@@ -231,6 +231,7 @@ func (t *test) run(within time.Duration, env string) (output []byte, failed bool
 	defer cancel()
 	cmd := exec.CommandContext(ctx, t.binary, append([]string{"-test.short", "-test.failfast", "-test.run", t.name}, t.args...)...)
 	cmd.Dir = t.dir
+	cmd.WaitDelay = time.Second // a plugin that a mistake leaves behind keeps the output open
 	// With this variable set, the contract tests would run on a real server.
 	cmd.Env = append(os.Environ(), env, "ZKRECIPES_REQUIRE_ZOOKEEPER=")
 	output, err := cmd.CombinedOutput()
