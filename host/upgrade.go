@@ -280,19 +280,20 @@ func (s *Supervisor) replace(old *Plugin, u *upgrade) *Plugin {
 // vacate makes old detach from its sessions, and waits for its exit. On error nothing has
 // changed.
 func (s *Supervisor) vacate(old *Plugin, u *upgrade) (moved func(context.Context) error, err error) {
-	ctx, fail := context.WithCancelCause(u.ctx)
-	defer fail(nil)
-	defer context.AfterFunc(s.ctx, func() { fail(errSupervisorClosed) })()
-	old.link.Pause(ctx, pauseTimeout)
+	old.link.Pause(u.ctx, pauseTimeout)
 	select {
 	case <-u.plugin.peer.gone():
 		err = fmt.Errorf("the new plugin has ended: %s", u.plugin.peer.ending())
-	case <-ctx.Done():
-		err = context.Cause(ctx)
 	default:
-		if !u.cfg.LoseSessions {
-			err = movable(ctx, old)
-		}
+	}
+	switch {
+	case err != nil:
+	case s.ctx.Err() != nil: // Close has ended the sessions, and Pause with them
+		err = errSupervisorClosed
+	case u.ctx.Err() != nil:
+		err = u.ctx.Err()
+	case !u.cfg.LoseSessions:
+		err = movable(u.ctx, old)
 	}
 	if err != nil {
 		old.link.Unpause()
