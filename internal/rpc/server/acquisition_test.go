@@ -86,7 +86,7 @@ func TestARetriedResumeIsNotCountedAsEnded(t *testing.T) {
 	c, _ := resume("it", recipes.ErrUnavailable)
 	ts.retry(c)
 	must.Get(resume("it", nil))(t)
-	ts.retry(c) // a call of before
+	ts.retry(c) // of the earlier call
 	must.Get(ts.granted("it"))(t)
 	if _, err := resume("next", nil); !errors.Is(err, recipes.ErrLimit) {
 		t.Errorf("beyond the limit: %v", err)

@@ -60,7 +60,7 @@ func TestOnlyHeartbeatsKeepASession(t *testing.T) {
 			t.Errorf("echoed %v", echoed)
 		}
 		if !errors.Is(reason, recipes.ErrPluginLost) || errors.Is(reason, recipes.ErrLimit) {
-			t.Errorf("the host reads, and is told %v", reason)
+			t.Errorf("the reported reason is %v", reason)
 		}
 	})
 }
