@@ -5,6 +5,7 @@ package host_test
 import (
 	"context"
 	"errors"
+	"fmt"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -233,4 +234,16 @@ func TestLongTempDirectory(t *testing.T) {
 	must.Do(t, os.Mkdir(long, 0o700))
 	t.Setenv("TMPDIR", long)
 	acquire(t, open(t, launch(t, config(t, "plugin")), time.Minute))
+}
+
+// TestSupervisorIsClosedWhileAPluginStarts: no process is left when Close returns.
+func TestSupervisorIsClosedWhileAPluginStarts(t *testing.T) {
+	link, s, _ := superviseLink(t)
+	r := listen(t)
+	must.Do(t, os.Remove(link))
+	must.Do(t, os.WriteFile(link, fmt.Appendf(nil, "#!/bin/sh\n%s %s=silent exec %s\n", r.env(), roleEnv, self(t)), 0o700))
+	crash(t, s.Plugin().PID())
+	pid := r.accept(t, "silent").pid(t)
+	must.Report(t, s.Close(ctx(t)))
+	reaped(t, pid)
 }

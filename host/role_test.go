@@ -59,7 +59,7 @@ var roles = map[string]func(){
 	"dying":             func() { fmt.Fprintln(os.Stderr, "cannot find my\nconfiguration"); os.Exit(3) },
 	"mute":              mute,
 	"finder":            runFinder,
-	"silent":            func() { report("silent"); watchdog.Hang() },
+	"silent":            func() { report("silent", fmt.Sprint(os.Getpid())); watchdog.Hang() },
 }
 
 // check panics on an error: a role has no test that it could fail.

@@ -311,7 +311,7 @@ func (s *Supervisor) report(c Change) {
 }
 
 func (s *Supervisor) call(c Change) {
-	if s.cfg.Changed != nil && s.ctx.Err() == nil {
+	if s.cfg.Changed != nil {
 		s.cfg.Changed(c)
 	}
 }

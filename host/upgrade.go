@@ -280,21 +280,20 @@ func (s *Supervisor) replace(old *Plugin, u *upgrade) *Plugin {
 // vacate makes old detach from its sessions, and waits for its exit. On error nothing has
 // changed.
 func (s *Supervisor) vacate(old *Plugin, u *upgrade) (moved func(context.Context) error, err error) {
-	ctx, cancel := context.WithCancel(u.ctx)
-	defer cancel()
-	defer context.AfterFunc(s.ctx, cancel)()
-	old.link.Pause(ctx, pauseTimeout)
+	old.link.Pause(u.ctx, pauseTimeout)
 	select {
 	case <-u.plugin.peer.gone():
 		err = fmt.Errorf("the new plugin has ended: %s", u.plugin.peer.ending())
-	case <-s.ctx.Done():
-		err = errSupervisorClosed
-	case <-ctx.Done():
-		err = ctx.Err()
 	default:
-		if !u.cfg.LoseSessions {
-			err = movable(ctx, old)
-		}
+	}
+	switch {
+	case err != nil:
+	case s.ctx.Err() != nil: // Close has ended the sessions, and Pause with them
+		err = errSupervisorClosed
+	case u.ctx.Err() != nil:
+		err = u.ctx.Err()
+	case !u.cfg.LoseSessions:
+		err = movable(u.ctx, old)
 	}
 	if err != nil {
 		old.link.Unpause()

@@ -6,15 +6,17 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"sync"
 	"testing"
 
 	"github.com/zkrecipes/zkrecipes/host"
 	"github.com/zkrecipes/zkrecipes/internal/testing/must"
+	"github.com/zkrecipes/zkrecipes/internal/zkserver"
 	"github.com/zkrecipes/zkrecipes/recipes"
 )
 
 // TestAnUpgradeDuringAnOutageChangesNothing: the time without a plugin would leave less of the
-// session's timeout for the outage.
+// session's timeout for the outage. LoseSessions accepts that.
 func TestAnUpgradeDuringAnOutageChangesNothing(t *testing.T) {
 	t.Parallel()
 	v := survive(t)
@@ -27,9 +29,48 @@ func TestAnUpgradeDuringAnOutageChangesNothing(t *testing.T) {
 	if !errors.Is(err, host.ErrNotUpgraded) || !errors.Is(err, host.ErrLosesSessions) || v.supervisor.Plugin() != old {
 		t.Errorf("the upgrade: %v", err)
 	}
+	anyway := v.another()
+	anyway.LoseSessions = true
+	upgraded := v.upgrades(ctx(t), anyway)
+	select {
+	case <-v.changes:
+	case err := <-upgraded:
+		t.Fatal("with LoseSessions: ", err)
+	}
+	v.server.RefuseConnections(false)
+	must.Report(t, errors.Join(<-upgraded, h.Write(ctx(t))))
+}
+
+// TestAnOutageThatBeginsDuringAnUpgradeStopsIt: until the old plugin detaches.
+func TestAnOutageThatBeginsDuringAnUpgradeStopsIt(t *testing.T) {
+	t.Parallel()
+	v := survive(t)
+	h := v.holds("/l")
+	tried, proceed := make(chan struct{}), make(chan struct{})
+	reach := sync.OnceFunc(func() { close(tried) })
+	v.server.SetFault(func(r zkserver.Request) (f zkserver.Fault) {
+		if r.Op == zkserver.OpCloseSession { // the session with which the new plugin is tried
+			f.HoldReply = proceed
+			reach()
+		}
+		return f
+	})
+	upgraded := v.upgrades(ctx(t), v.another())
+	closes(t, "the session", tried)
+	v.server.RefuseConnections(true)
+	v.server.CloseConnection(v.session.ID())
+	v.becomes(recipes.Suspended)
+	close(proceed)
+	select {
+	case err := <-upgraded:
+		if !errors.Is(err, host.ErrLosesSessions) {
+			t.Error(err)
+		}
+	case c := <-v.changes:
+		t.Errorf("the plugin was replaced: %+v", c)
+	}
 	v.server.RefuseConnections(false)
 	must.Report(t, h.Write(ctx(t)))
-	v.stillServedBy(old, err, host.ErrLosesSessions)
 }
 
 // TestAnUpgradeWaitsForAReconnect: a lost connection is common, and must not make an upgrade

@@ -22,10 +22,15 @@ import (
 // upgrade replaces the plugin by another process of the same program.
 func (v *surviving) upgrade() {
 	v.Helper()
-	before := v.supervisor.Plugin().PID()
+	before := v.supervisor.Plugin()
 	must.Do(v, v.supervisor.Upgrade(ctx(v), v.another()))
-	if now := v.supervisor.Plugin().PID(); now == before || runs(before) {
-		v.Fatalf("process %d was replaced by %d; the old one runs: %t", before, now, runs(before))
+	select {
+	case <-before.Exited():
+	default:
+		v.Error("the old plugin was not cleaned up")
+	}
+	if now := v.supervisor.Plugin(); now == before || runs(before.PID()) {
+		v.Fatalf("process %d was replaced by %d; the old one runs: %t", before.PID(), now.PID(), runs(before.PID()))
 	}
 	if state := v.session.State(); state != recipes.Connected {
 		v.Fatalf("upgraded, the session is %v: %v", state, v.session.Err())

@@ -25,11 +25,11 @@ var wide = &pb.Limits{Calls: 1 << 10, Bytes: 16 << 20, Payload: 32 << 10, Messag
 func TestFullConnectionRefusesNoCall(t *testing.T) {
 	received, release := make(chan struct{}), make(chan struct{})
 	p := newPair(t, setting{acquire: echo, script: func(f *frames) error {
-		_ = f.Send(&pb.CarryResponse{Limits: &pb.Limits{Calls: 2, Bytes: 1 << 20, Payload: 1 << 10, Message: 4 << 10}})
+		_ = f.Send(&pb.CarryResponse{Limits: &pb.Limits{Calls: 2, Bytes: 1 << 20, Payload: 8 << 10, Message: 4 << 10}})
 		for n := 0; n < 2; {
 			m, err := f.Recv()
-			if err != nil {
-				return err
+			if err != nil || proto.Size(m) > 2<<10 {
+				return errors.Join(err, errors.New("a large message"))
 			}
 			n += len(m.GetCalls())
 		}
@@ -39,6 +39,9 @@ func TestFullConnectionRefusesNoCall(t *testing.T) {
 		<-f.Context().Done()
 		return nil
 	}})
+	if _, err := p.Acquire(bounded(t), &pb.AcquireRequest{Data: make([]byte, 3<<10)}); err != nil || p.unary.get() != 1 {
+		t.Fatalf("a payload that a message has no room for: %v, %d gRPC calls", err, p.unary.get())
+	}
 	var two sync.WaitGroup
 	for range 2 {
 		two.Go(func() {
@@ -48,7 +51,7 @@ func TestFullConnectionRefusesNoCall(t *testing.T) {
 		})
 	}
 	closes(t, "the calls", received)
-	if _, err := p.Acquire(bounded(t), &pb.AcquireRequest{}); err != nil || p.unary.get() != 1 {
+	if _, err := p.Acquire(bounded(t), &pb.AcquireRequest{}); err != nil || p.unary.get() != 2 {
 		t.Error(err, p.unary.get())
 	}
 	close(release)

@@ -3,6 +3,7 @@ package carry_test
 import (
 	"bytes"
 	"context"
+	"fmt"
 	"net"
 	"runtime"
 	"slices"
@@ -16,6 +17,7 @@ import (
 	"google.golang.org/grpc/codes"
 	"google.golang.org/grpc/credentials/insecure"
 	"google.golang.org/grpc/metadata"
+	"google.golang.org/grpc/stats"
 	"google.golang.org/grpc/status"
 	"google.golang.org/grpc/test/bufconn"
 	"google.golang.org/protobuf/proto"
@@ -78,28 +80,32 @@ type setting struct {
 	none    bool                    // no connection for calls
 	dialer  carry.Dialer            // replaces the pair's
 	wrap    func(net.Conn) net.Conn // the host's end of the connection
-	dial    []grpc.DialOption
+	host    stats.Handler
 }
 
 func newPair(t *testing.T, s setting) *pair {
 	t.Helper()
 	p := &pair{unary: new(counter)}
 	d := carry.NewDispatcher(s.carry)
-	g := grpc.NewServer(grpc.WaitForHandlers(true), grpc.UnaryInterceptor(
+	served := []grpc.ServerOption{grpc.WaitForHandlers(true), grpc.UnaryInterceptor(
 		func(ctx context.Context, r any, info *grpc.UnaryServerInfo, handle grpc.UnaryHandler) (any, error) {
 			p.unary.add()
 			return handle(ctx, r)
-		}))
+		})}
+	dial := []grpc.DialOption{carry.DialOption(s.host)}
+	if s.host != nil {
+		served, dial = append(served, grpc.StatsHandler(s.carry.Stats)), append(dial, grpc.WithStatsHandler(s.host))
+	}
+	g := grpc.NewServer(served...)
 	service := locks{acquire: s.acquire}
 	pb.RegisterLockServiceServer(g, service)
 	pb.RegisterLockServiceServer(d, service)
 	l := bufconn.Listen(1 << 16)
 	var running sync.WaitGroup
 	running.Go(func() { _ = g.Serve(l) })
-	conn := must.Get(grpc.NewClient("passthrough:///test", append(s.dial,
+	conn := must.Get(grpc.NewClient("passthrough:///test", append(dial,
 		grpc.WithTransportCredentials(insecure.NewCredentials()),
-		grpc.WithContextDialer(func(ctx context.Context, _ string) (net.Conn, error) { return l.DialContext(ctx) }),
-		carry.DialOption(nil))...))(t)
+		grpc.WithContextDialer(func(ctx context.Context, _ string) (net.Conn, error) { return l.DialContext(ctx) }))...))(t)
 	ctx, cancel := context.WithCancel(context.Background())
 	p.cancelConn = cancel
 	serving, stop := context.WithCancel(context.Background())
@@ -232,6 +238,64 @@ func TestMetadataAndDeadlineReachTheService(t *testing.T) {
 			t.Error(a, err)
 		}
 	})
+}
+
+// measured lists the events of calls that a stats handler gets. Carried calls have no headers.
+type measured struct {
+	mu     sync.Mutex
+	events []string
+	served time.Time // in a call, when its service had run
+}
+
+func (m *measured) TagRPC(ctx context.Context, info *stats.RPCTagInfo) context.Context {
+	return context.WithValue(ctx, m, info.FullMethodName)
+}
+func (*measured) TagConn(ctx context.Context, _ *stats.ConnTagInfo) context.Context { return ctx }
+func (*measured) HandleConn(context.Context, stats.ConnStats)                       {}
+
+func (m *measured) HandleRPC(ctx context.Context, s stats.RPCStats) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	if got := ctx.Value(m); got != pb.LockService_Acquire_FullMethodName {
+		m.events = append(m.events, fmt.Sprint("of ", got))
+	}
+	switch s := s.(type) {
+	case *stats.Begin:
+		m.events = append(m.events, "begin")
+	case *stats.InPayload:
+		m.events = append(m.events, "in")
+	case *stats.OutPayload:
+		m.events = append(m.events, "out")
+	case *stats.End:
+		m.events = append(m.events, fmt.Sprint("end ", status.Code(s.Error), " ", m.served.After(s.BeginTime) && s.EndTime.After(m.served)))
+	}
+}
+
+// The handlers of both sides get the same for a carried call as for a gRPC call.
+func TestACarriedCallIsMeasured(t *testing.T) {
+	for _, test := range []struct {
+		answer       error
+		host, plugin string
+	}{
+		{nil, "begin out in end OK true", "begin in out end OK true"},
+		{status.Error(codes.NotFound, "no"), "begin out end NotFound true", "begin in end NotFound true"},
+	} {
+		host, plugin := new(measured), new(measured)
+		s := setting{host: host, carry: carry.Config{Stats: plugin}, acquire: func(context.Context, *pb.AcquireRequest) (*pb.AcquireResponse, error) {
+			for _, m := range []*measured{host, plugin} {
+				m.mu.Lock()
+				m.served = time.Now()
+				m.mu.Unlock()
+			}
+			return &pb.AcquireResponse{}, test.answer
+		}}
+		everyWay(t, s, func(t *testing.T, p *pair) { _, _ = p.Acquire(bounded(t), &pb.AcquireRequest{}) })
+		for m, want := range map[*measured]string{host: test.host, plugin: test.plugin} {
+			if got := strings.Join(m.events, " "); got != want+" "+want {
+				t.Errorf("%q; want %q of each way", got, want)
+			}
+		}
+	}
 }
 
 // The part is read once, in the caller's goroutine, and the whole answer contains it too.

@@ -118,9 +118,7 @@ func (f *framed) send(m proto.Message) (err error) {
 		return err
 	}
 	binary.BigEndian.PutUint32(b, uint32(len(b)-lengthSize))
-	if cap(b) <= 2*maxMessage {
-		f.out = b
-	}
+	f.out = b
 	if _, err = f.conn.Write(b); err != nil {
 		// The other side has closed the connection, and may have sent the reason before. The
 		// deadline leaves receive the time to read it.

@@ -17,3 +17,6 @@ func Kept(s recipes.Client) (grants, owned, waiters int) {
 	defer c.mu.Unlock()
 	return len(c.held), len(c.owned), len(c.waiters)
 }
+
+// Serving returns how many sessions read from the plugin.
+func (p *Plugin) Serving() int { return len(p.serving()) }

@@ -119,6 +119,39 @@ func TestTheOwnerIsAskedForNothingAgain(t *testing.T) {
 	}
 }
 
+// A contender is offered a turn in each generation until it has used it. One without a place
+// has nothing to resume, and would never take the turn for which the session waits.
+func TestAContenderWithAPlaceIsOfferedItsTurn(t *testing.T) {
+	s, generationOf := resumable(t)
+	w, none := &waiter{turns: make(chan turn, 1)}, &waiter{turns: make(chan turn, 1)}
+	s.expect("1", w)
+	s.expect("2", none)
+	s.begins(w, s.owner, nil)
+	s.begins(none, s.owner, nil)
+	s.placed(w, s.owner, recipes.Place{Znode: "/l/lock-1"})
+	for range 2 { // the first plugin ends before the turn is used
+		next := generationOf()
+		_, turns, _ := s.notResumed(next)
+		if len(turns) != 1 || len(w.turns) != 1 || len(none.turns) != 0 {
+			t.Fatalf("%d turns; %d and %d are offered", len(turns), len(w.turns), len(none.turns))
+		}
+		offered := <-w.turns
+		s.begins(w, next, &offered)
+		if offered.in != next || w.resumed.GetZnode() != "/l/lock-1" {
+			t.Errorf("it resumes %v", w.resumed)
+		}
+		s.returned(w)
+		select {
+		case <-turns[0].done:
+		default:
+			t.Fatal("the session still waits for the turn")
+		}
+		if _, _, all := s.notResumed(next); !all {
+			t.Error("the turn counts for nothing")
+		}
+	}
+}
+
 // A plugin whose sessions move does not wait for a session that another plugin serves.
 func TestASessionOfAnotherPluginIsMovable(t *testing.T) {
 	s, _ := resumable(t)
@@ -142,6 +175,33 @@ func TestASessionThatIsNotRunKeepsNoPlugin(t *testing.T) {
 	if err := s.run(t.Context()); err == nil || len(p.sessions) != 0 {
 		t.Errorf("%v; %d sessions are left", err, len(p.sessions))
 	}
+}
+
+// unknown answers like a plugin that does not know the element.
+type unknown struct{ pb.QueueServiceClient }
+
+func (unknown) AcknowledgeElement(context.Context, *pb.AcknowledgeElementRequest, ...grpc.CallOption) (*pb.AcknowledgeElementResponse, error) {
+	return nil, wire.ToStatus(recipes.ErrNotHeld, nil)
+}
+
+// The client is closed just before the acknowledgement. No goroutine can make the call then.
+func TestAnAcknowledgementInAClosedClientReturns(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s, _ := resumable(t)
+		s.queues = unknown{}
+		s.Client.Close()
+		d := &delivery{remoteGrant: &remoteGrant{s: s, id: "1", lost: make(chan struct{})}, done: make(chan struct{})}
+		if err := d.Ack(t.Context()); !errors.Is(err, recipes.ErrNotHeld) {
+			t.Error(err)
+		}
+		lost := &delivery{remoteGrant: &remoteGrant{s: s, id: "2", lost: make(chan struct{})}, done: make(chan struct{})}
+		lost.lose(recipes.ErrExpired)
+		for _, end := range []func(*delivery, context.Context) error{(*delivery).Ack, (*delivery).Return} {
+			if err := end(lost, t.Context()); !errors.Is(err, recipes.ErrExpired) {
+				t.Errorf("of a delivery that was lost: %v", err)
+			}
+		}
+	})
 }
 
 // lost answers a downgrade with the loss of the session.

@@ -251,7 +251,12 @@ func TestMessagesOfAPluginAreReadAfterItsEnd(t *testing.T) {
 		s := openScripted(t, c)
 		patient, giveUp := context.WithCancel(context.Background())
 		left := make(chan struct{})
-		go func() { p.ProcessEnded(patient); close(left) }()
+		go func() {
+			defer close(left)
+			if p.ProcessEnded(patient); p.Serving() > 0 {
+				t.Error("a session still reads")
+			}
+		}()
 		if kept {
 			giveUp()
 			closes(t, "Done", s.Done())

@@ -77,6 +77,22 @@ func TestEndedAcquisitionsAreForgotten(t *testing.T) {
 	}
 }
 
+// A failed resume is forgotten. It does not make room for another grant.
+func TestARetriedResumeIsNotCountedAsEnded(t *testing.T) {
+	ts := newAcquisitions(&session{ctx: t.Context()}, 1)
+	resume := func(id string, end error) (*acquisition, error) {
+		return ts.call(t.Context(), id, true, nil, func(context.Context, func(recipes.Place)) (*grant, error) { return &grant{}, end })
+	}
+	c, _ := resume("it", recipes.ErrUnavailable)
+	ts.retry(c)
+	must.Get(resume("it", nil))(t)
+	ts.retry(c) // of the earlier call
+	must.Get(ts.granted("it"))(t)
+	if _, err := resume("next", nil); !errors.Is(err, recipes.ErrLimit) {
+		t.Errorf("beyond the limit: %v", err)
+	}
+}
+
 // A caller whose context has ended cannot read its grant, so the grant is released, whether
 // the context ended before the grant or after it. While another caller waits for the same
 // grant, it is kept. A call that is repeated after the release gets no grant.

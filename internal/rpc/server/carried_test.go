@@ -35,7 +35,8 @@ func callConnections(t *testing.T, s *server.Server) func(context.Context) (net.
 // The first contender gets one answer. The second gets an early part with its place while it
 // waits.
 func TestOnlyAWaiterGetsItsPlaceEarly(t *testing.T) {
-	h := newRawHost(t, server.Config{Open: new(fake.World).Open})
+	const limit = 40 << 10
+	h := newRawHost(t, server.Config{Open: new(fake.World).Open, Limits: server.Limits{Message: limit}})
 	h.open(nil)
 	calls := must.Get(callConnections(t, h.server)(t.Context()))(t)
 	defer calls.Close()
@@ -44,7 +45,9 @@ func TestOnlyAWaiterGetsItsPlaceEarly(t *testing.T) {
 		payload := must.Get(proto.Marshal(&pb.AcquireRequest{Session: h.session, RequestId: request, Path: "/l", Announce: true}))(t)
 		call := &pb.Call{Id: id, Method: pb.LockService_Acquire_FullMethodName, Payload: payload, Early: true}
 		if id == 1 {
-			_ = receive(t, calls) // the limits
+			if l := receive(t, calls).GetLimits(); l.GetMessage() != limit {
+				t.Errorf("the limits of calls: %v", l)
+			}
 		}
 		send(t, calls, &pb.CarryRequest{Calls: []*pb.Call{call}})
 		return receive(t, calls).GetAnswers()[0]

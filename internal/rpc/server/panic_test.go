@@ -31,7 +31,8 @@ func TestPanicInAHandlerIsAnErrorOfItsCall(t *testing.T) {
 	})
 	check := func(err error, where string) {
 		t.Helper()
-		if err, _ = wire.Error(err); !errors.Is(err, recipes.ErrInternal) || strings.Contains(err.Error(), "s3cret") || !strings.Contains(err.Error(), where) {
+		err, said := wire.Error(err)
+		if !said || !errors.Is(err, recipes.ErrInternal) || strings.Contains(err.Error(), "s3cret") || !strings.Contains(err.Error(), where) {
 			t.Errorf("the host gets %v", err)
 		}
 		if !strings.Contains(log.String(), "s3cret") || !strings.Contains(log.String(), "panic_test.go") {
@@ -78,6 +79,16 @@ type asking struct {
 func (a asking) RecvMsg(m any) error {
 	m.(*pb.ObserveRequest).Session = a.session
 	return nil
+}
+
+func TestLimitsHaveDefaults(t *testing.T) {
+	all, given := Limits{MaxSessions, MaxGrants, MaxWatches, MaxMessage}, Limits{1, 2, 3, 4}
+	if got := (Limits{}).Normalize(); got != all {
+		t.Error(got)
+	}
+	if got := given.Normalize(); got != given {
+		t.Error(got)
+	}
 }
 
 func TestSessionsAreLimited(t *testing.T) {

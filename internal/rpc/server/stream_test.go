@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/zkrecipes/zkrecipes/internal/rpc/server"
+	"github.com/zkrecipes/zkrecipes/internal/rpc/wire"
 	"github.com/zkrecipes/zkrecipes/internal/testing/fake"
 	"github.com/zkrecipes/zkrecipes/internal/testing/must"
 	pb "github.com/zkrecipes/zkrecipes/plugin/proto/zkrecipes/v1"
@@ -30,6 +31,7 @@ func TestOnlyHeartbeatsKeepASession(t *testing.T) {
 		h.open(nil)
 		h.send(heartbeat(7))
 		var echoed []uint64
+		var reason error
 		over := make(chan struct{})
 		go func() {
 			defer close(over)
@@ -41,6 +43,7 @@ func TestOnlyHeartbeatsKeepASession(t *testing.T) {
 				if e := m.GetBeatEcho(); e != nil {
 					echoed = append(echoed, e.GetNumber())
 				}
+				reason = wire.Failure(m.GetStateChanged().GetReason(), recipes.ErrSessionLost)
 			}
 		}()
 		began := time.Now()
@@ -56,7 +59,20 @@ func TestOnlyHeartbeatsKeepASession(t *testing.T) {
 		if len(echoed) != 1 || echoed[0] != 7 {
 			t.Errorf("echoed %v", echoed)
 		}
+		if !errors.Is(reason, recipes.ErrPluginLost) || errors.Is(reason, recipes.ErrLimit) {
+			t.Errorf("the reported reason is %v", reason)
+		}
 	})
+}
+
+func TestAStreamBeginsWithStart(t *testing.T) {
+	h := newRawHost(t, server.Config{Open: new(fake.World).Open})
+	st := must.Get(h.sessions.Open(h.ctx))(t)
+	must.Do(t, st.Send(heartbeat(1)))
+	_, err := st.Recv()
+	if e, _ := wire.Error(err); !errors.Is(e, recipes.ErrInvalid) || h.server.Sessions() > 0 {
+		t.Error(err)
+	}
 }
 
 // The attempt to open a session ends when its host has died or no longer waits.

@@ -2,6 +2,7 @@ package server
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"maps"
 	"sync"
@@ -165,6 +166,19 @@ func TestAResumeOfATransactionThatIsCutOffIsNotUndone(t *testing.T) {
 			if _, ok := ss.memberships.get(resumed); ok {
 				t.Error("the membership was abandoned, and stays")
 			}
+		}
+	}
+}
+
+// A recipe that cannot be resumed refuses the host that wants to resume it.
+func TestATransactionThatCannotBeResumedIsRefused(t *testing.T) {
+	ss, plain := new(session), new(struct{ recipes.Transaction })
+	_, begin := ss.begin(t.Context(), plain, &pb.BeginTransactionRequest{Resumed: "it"})
+	_, coordinate := coordinate(t.Context(), plain, &pb.CoordinateTransactionRequest{Transaction: "it"})
+	_, _, join := ss.join(t.Context(), plain, &pb.JoinTransactionRequest{Resumed: "it"})
+	for _, err := range []error{begin, coordinate, join} {
+		if !errors.Is(err, errNotResumed) {
+			t.Error(err)
 		}
 	}
 }

@@ -36,6 +36,14 @@ func TestNamesOfContenders(t *testing.T) {
 	}
 }
 
+// A successor that waits has nothing to give up yet. Neither has a holder of the same priority.
+func TestOnlyAHolderOfLowerPriorityIsAsked(t *testing.T) {
+	w := &waiter{me: contender{priority: 3}} // without a session to ask by
+	if err := w.ask(t.Context(), []contender{{priority: 5}, {priority: 3, holds: true}}); err != nil {
+		t.Error(err)
+	}
+}
+
 func FuzzNamesOfContenders(f *testing.F) {
 	f.Add("_c_guid-read-05-0000000007")
 	f.Fuzz(func(t *testing.T, name string) {

@@ -175,6 +175,27 @@ func TestAHandOffThatMeetsAFault(t *testing.T) {
 	}
 }
 
+// After a claim of unknown outcome a waiter reads only what the leader has. Another server may
+// not show the claim yet, and the waiter would claim again.
+func TestAClaimOfUnknownOutcomeIsFollowedByASync(t *testing.T) {
+	zktest.OnVirtualTime(t, func(ctx context.Context, t *testing.T, srv *zkserver.Server, s recipes.Client) {
+		l := must.Get(s.PriorityLock("/s", recipes.PriorityLockConfig{}))(t)
+		must.Do(t, must.Get(l.AcquireWrite(ctx))(t).Release(ctx)) // creates the path
+		var after []zkserver.Op
+		srv.SetFault(func(r zkserver.Request) (f zkserver.Fault) {
+			f.DropReply = r.Op == zkserver.OpMulti && len(after) == 0
+			if (f.DropReply || len(after) > 0) && r.Path != "" {
+				after = append(after, r.Op)
+			}
+			return f
+		})
+		must.Get(l.AcquireWrite(ctx))(t)
+		if len(after) < 2 || after[1] != zkserver.OpSync {
+			t.Errorf("the claim is followed by %v", after)
+		}
+	})
+}
+
 // A successor whose znode was deleted before its claim blocks no contender, and a later holder
 // can name another successor. A holder cannot name one whose znode is gone.
 func TestASuccessorThatIsGoneIsIgnored(t *testing.T) {

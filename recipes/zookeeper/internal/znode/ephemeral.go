@@ -174,18 +174,15 @@ func (e *Ephemeral) Update(ctx context.Context, data []byte) error {
 			return nil
 		}
 		unknown = unknown || errors.Is(err, recipes.ErrUnknownOutcome)
-		if !errors.Is(err, ErrReadAgain) {
-			if unknown && !errors.Is(err, recipes.ErrRemoved) {
-				err = UnknownOutcome(err)
+		if errors.Is(err, ErrReadAgain) {
+			if err = e.reread(ctx); err == nil || ctx.Err() != nil || e.Session.Err() != nil {
+				continue // set returns the reason
 			}
-			return fmt.Errorf("update: %w", err)
 		}
-		if err := e.reread(ctx); err != nil && ctx.Err() == nil && e.Session.Err() == nil {
-			if unknown && !errors.Is(err, recipes.ErrRemoved) {
-				err = UnknownOutcome(err)
-			}
-			return fmt.Errorf("update: %w", err)
-		} // otherwise set returns the reason
+		if unknown && !errors.Is(err, recipes.ErrRemoved) {
+			err = UnknownOutcome(err)
+		}
+		return fmt.Errorf("update: %w", err)
 	}
 }
 

@@ -79,3 +79,34 @@ func TestANameThatIsGivenUpAtOnceIsDeletedOnce(t *testing.T) {
 		t.Errorf("the next session's registration: %+v, %v", stat, err)
 	}
 }
+
+// TestAnUpdateOfAZnodeThatIsRemovedIsKnown: whether the data were written does not matter then.
+func TestAnUpdateOfAZnodeThatIsRemovedIsKnown(t *testing.T) {
+	srv, s, next := two(t)
+	ctx := t.Context()
+	made, err := s.CreateNamed(ctx, path, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	e, err := watchOver(ctx, s, path, made)
+	if err != nil {
+		t.Fatal(err)
+	}
+	lost, removed := false, false
+	srv.SetFault(func(r zkserver.Request) (f zkserver.Fault) {
+		switch {
+		case r.SessionID != s.ID():
+		case r.Op == zkserver.OpSetData && !lost:
+			lost, f.DropReply = true, true
+		case lost && !removed:
+			removed = true
+			if err := next.DeleteOnce(ctx, path, recipes.AnyVersion); err != nil {
+				t.Error(err)
+			}
+		}
+		return f
+	})
+	if err := e.Update(ctx, []byte("x")); !removed || !errors.Is(err, recipes.ErrRemoved) || errors.Is(err, recipes.ErrUnknownOutcome) {
+		t.Error(err)
+	}
+}
