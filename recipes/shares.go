@@ -1,6 +1,7 @@
 package recipes
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"time"
@@ -74,6 +75,17 @@ type SharesConfig struct {
 	Data []byte
 }
 
+// Validate reports, as an ErrInvalid, that n or a field cannot be used.
+func (c SharesConfig) Validate(n int) error {
+	switch {
+	case n < 1 || n > maxShares:
+		return fmt.Errorf("%w: n is %d; from 1 to %d", ErrInvalid, n, maxShares)
+	case c.Grace < 0:
+		return fmt.Errorf("%w: Grace is %v; it must not be negative", ErrInvalid, c.Grace)
+	}
+	return nil
+}
+
 // maxShares bounds n, so that the assignment fits into a znode.
 const maxShares = 1 << 16
 
@@ -122,15 +134,9 @@ type Share interface {
 // nothing, so the error can only be ErrInvalid. Client.Shares calls it, in process and through a
 // plugin.
 func NewShares(s Client, path string, n int, cfg SharesConfig) (Shares, error) {
-	err := ValidatePath(path)
-	switch {
-	case err != nil:
-	case path == "/":
+	err := cmp.Or(ValidatePath(path), cfg.Validate(n))
+	if path == "/" {
 		err = fmt.Errorf("%w: the root cannot have shares: it holds ZooKeeper's own nodes", ErrInvalid)
-	case n < 1 || n > maxShares:
-		err = fmt.Errorf("%w: n is %d; from 1 to %d", ErrInvalid, n, maxShares)
-	case cfg.Grace < 0:
-		err = fmt.Errorf("%w: Grace is %v; it must not be negative", ErrInvalid, cfg.Grace)
 	}
 	if err != nil {
 		return nil, fmt.Errorf("shares: %w", err)

@@ -166,8 +166,12 @@ func (p *portion) read(data []byte) {
 		p.fail(fmt.Errorf("%w: n is %d, and %d for the members there", ErrMismatch, p.of.n, a.N))
 		return
 	}
+	first := !closed(p.named)
+	if first && !named { // it is older than the member
+		return
+	}
 	p.want(numbers)
-	if named && !closed(p.named) {
+	if first {
 		close(p.named)
 	}
 }

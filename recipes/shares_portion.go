@@ -109,6 +109,8 @@ func (p *portion) want(numbers []int) {
 	for _, giveUp := range before {
 		giveUp()
 	}
+	owned := len(p.owned)
+	p.owned = slices.DeleteFunc(p.owned, func(s Share) bool { _, kept := p.wanted[s.Number()]; return !kept })
 	for number, giveUp := range p.wanted {
 		if giveUp == nil {
 			wanted, giveUp := context.WithCancel(p.life)
@@ -117,7 +119,7 @@ func (p *portion) want(numbers []int) {
 			p.work.Go(func() { defer giveUp(); p.keep(wanted, number) })
 		}
 	}
-	p.signal(false)
+	p.signal(len(p.owned) < owned)
 }
 
 // signal makes publish send what is owned. Several numbers that are taken at the same time are
@@ -182,14 +184,17 @@ func (p *portion) keep(wanted context.Context, number int) {
 			return
 		}
 		s := &share{Registration: r, number: number, revoked: make(chan struct{})}
-		if wanted.Err() == nil {
+		// Done of the member closes before the contexts that end with it. What is released
+		// in between must not be taken again.
+		unwanted := func() bool { return cmp.Or(p.life.Err(), wanted.Err()) != nil }
+		if unwanted() {
+			p.settle(nil)
+		} else {
 			p.settle(s)
 			p.hold(wanted, s)
-		} else {
-			p.settle(nil)
 		}
 		p.failed(s.Release(context.Background()))
-		if wanted.Err() != nil {
+		if unwanted() {
 			return
 		}
 		p.begin()
@@ -241,6 +246,9 @@ func (p *portion) hold(wanted context.Context, s *share) {
 	lost := s.Done()
 	select {
 	case <-lost:
+		if p.of.session.Err() != nil { // the reader learns that before the list gets shorter
+			p.fail(s.Err())
+		}
 		p.drop(s)
 		return
 	case <-wanted.Done():
@@ -258,8 +266,10 @@ func (p *portion) hold(wanted context.Context, s *share) {
 func (p *portion) drop(s *share) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	p.owned = slices.DeleteFunc(p.owned, func(other Share) bool { return other == s })
-	p.signal(true)
+	if i := slices.Index(p.owned, Share(s)); i >= 0 { // otherwise want has done it
+		p.owned = slices.Delete(p.owned, i, i+1)
+		p.signal(true)
+	}
 }
 
 // share implements Share.

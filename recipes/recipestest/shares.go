@@ -173,6 +173,17 @@ func sharesTests() []test {
 				}
 			}
 		}},
+		{"the first value has all numbers that are free, also where an older assignment exists", func(fx *fixture) {
+			f := fx.sharing(9, 0)
+			for range 3 {
+				s := f.open()
+				p := get(f.fixture, f.shares(s, f.n).Join)
+				list := receive(f.fixture, p.Changes(), "the first value")
+				f.failIf(len(list) != f.n, "%d numbers; want %d", len(list), f.n)
+				f.must(s.Close(f.ctx))
+				drained(f.fixture, p.Changes(), "the channel of a closed session")
+			}
+		}},
 		{"more members than numbers: some own none", func(fx *fixture) {
 			f := fx.sharing(2, 0)
 			a, b, c := f.join(), f.join(), f.join()
@@ -299,6 +310,19 @@ func sharesTests() []test {
 			f.await(m.closed, "the end of Changes")
 			f.must(m.Leave(f.ctx))
 			f.empty(f.path("s", "members"), f.path("s", "assigner"), f.path("s", "numbers"))
+		}},
+		{"a number that is released as soon as the member has ended is not taken again", func(fx *fixture) {
+			f := fx.sharing(30, time.Hour)
+			m := f.join()
+			f.settled(m)
+			before := m.owns()
+			leaves := startErr(f.fixture, func() error { return m.Leave(f.ctx) })
+			f.await(m.Done(), "the end of the member")
+			for _, share := range before {
+				go share.Release(f.ctx)
+			}
+			leaves.must(f.fixture)
+			f.empty(f.path("s", "numbers"))
 		}},
 		{"a number that is lost or released without being revoked is taken again, with a larger token", func(fx *fixture) {
 			f := fx.sharing(2, 0)
