@@ -22,15 +22,13 @@ func ExampleShares() {
 	if err != nil {
 		log.Fatal(err)
 	}
-	for owned := range portion.Changes() {
-		for _, share := range owned { // begin what is new; shares that are missing now are revoked
-			fmt.Println("owned:", share.Number(), share.Err())
-			go func() {
-				<-share.Revoked()
-				share.Release(ctx) // finish first
-			}()
-		}
-		break
+	// A worker receives until the channel is closed. What is missing in a later value is revoked.
+	for _, share := range <-portion.Changes() {
+		fmt.Println("owned:", share.Number(), share.Err())
+		go func() {
+			<-share.Revoked()
+			share.Release(ctx) // finish first
+		}()
 	}
 	fmt.Println("left:", portion.Leave(ctx))
 	// Output:
