@@ -38,7 +38,7 @@ import (
 // another member's number watches that znode, until the owner has deleted it.
 //
 // To join costs 2 writes for the member and the candidate. With m members, a change costs the
-// assigner 1 write, and each member one event and one read. A number that moves costs 3 or 4
+// assigner 1 write, and each member one event and one read. A number that moves costs 2 or 3
 // writes. The assignment has about 5 bytes for each number and 15 for each member. While nothing
 // changes, nothing is sent except pings and the syncs of each session that holds something.
 //
