@@ -9,7 +9,7 @@ GO    ?= go
 TOOL  := $(GO) tool -modfile=tools/go.mod
 SUITE := ./recipes/recipestest
 
-.PHONY: help test test-quick quick-units quick-contract quick-seeds test-all test-contract test-faults test-python test-launches test-upgrades test-interop test-model test-acl test-partition test-rolling test-servers test-mutants test-soak test-counts test-against build cross bench bench-peers bench-memory bench-plugin bench-join results lint vet vulncheck release proto proto-check proto-release fuzz zookeeper
+.PHONY: help test test-quick quick-units quick-contract quick-seeds test-all test-contract test-faults test-python test-release test-launches test-upgrades test-interop test-model test-acl test-partition test-rolling test-servers test-mutants test-soak test-counts test-against build cross bench bench-peers bench-memory bench-plugin bench-join results lint vet vulncheck release api-check api-release proto proto-check proto-release fuzz zookeeper
 
 help:
 	@echo 'make test           the tests that a newcomer and CI run: also on a real ZooKeeper, with the race detector for concurrent packages'
@@ -18,6 +18,7 @@ help:
 	@echo 'make test-contract  the contract over every transport and server, counted by recipe'
 	@echo 'make test-faults    every fault at every request, with the number of cases'
 	@echo 'make test-python    the protos with the protoc of the system, and a host in Python'
+	@echo 'make test-release   a release for this platform: man pages, completions, deb and rpm, SBOM, signature'
 	@echo 'make test-launches  200 launches of the plugin leave no process, file or goroutine'
 	@echo 'make test-upgrades  50 upgrades under load between two builds of the plugin, then 200 kills with 100 holds and 100 waiters, also on a real server'
 	@echo 'make test-interop   one wait queue with Curator and with kazoo, and the locks of three versions of Curator and four of kazoo; INTEROP_SECONDS (60) a pair'
@@ -38,9 +39,11 @@ help:
 	@echo 'make bench-plugin   the plugin against a library call, and against a relay in a second process (8 minutes)'
 	@echo 'make bench-join     three generators and three servers, 1 ms apart, against one generator; needs root on Linux (15 minutes)'
 	@echo 'make results        records the sweep on real ZooKeeper servers into testdata/results (75 minutes; FOR=9m: a part)'
-	@echo 'make release        archives for six platforms with VERSION, and checksums, into bin/release/'
+	@echo 'make release        archives, deb, rpm, SBOM and checksums with VERSION, signed by SIGNING_KEY, into bin/release/'
 	@echo 'make lint           gofmt, vet on three systems, staticcheck, actionlint'
 	@echo 'make vulncheck      known vulnerabilities in what the binaries call'
+	@echo 'make api-check      fails if the Go API breaks its base and CHANGELOG.md does not name the change'
+	@echo 'make api-release    records HEAD as the base of the Go API: after each release'
 	@echo 'make proto          generates the code from the .proto files'
 	@echo 'make proto-check    lints the .proto files, and fails if they break a release or the generated code is outdated'
 	@echo 'make proto-release  records the .proto files as released: from then on no change may break them'
@@ -79,7 +82,7 @@ test-soak:
 	@.ci/simulate 100000 $(FIRST)
 
 test-python:
-	@.ci/install-python
+	@.ci/install-debs python protobuf-compiler libprotobuf-dev python3-grpcio python3-protobuf openssl
 	$(GO) test -count=1 -run TestHostInPython ./cmd/zkrecipes-plugin
 
 test-faults:
@@ -138,11 +141,17 @@ cross:
 		rm -rf $$dir; \
 	done
 
-# The newest tag, unless VERSION says otherwise.
+# The newest tag, unless VERSION says otherwise. SIGNING_KEY is the file of an SSH key.
 VERSION ?= $(shell git describe --tags --abbrev=0 --match 'v*' 2>/dev/null)
+SIGNING_KEY ?=
 release:
 	rm -rf bin/release
-	$(GO) run ./internal/release -version '$(VERSION)'
+	$(GO) run ./internal/release -version '$(VERSION)' -key '$(SIGNING_KEY)'
+
+# Makes a release for this platform, installs its packages in empty roots, and removes them.
+test-release:
+	@.ci/install-debs release groff-base mandoc man-db openssh-client rpm systemd zsh fish
+	ZKRECIPES_TEST_ALL=1 $(GO) test -count=1 -timeout 20m -run TestARelease ./internal/release
 
 bench: zookeeper
 	@mkdir -p bin
@@ -201,6 +210,13 @@ lint: vet
 # Needs a network for the Go vulnerability database.
 vulncheck:
 	$(TOOL) govulncheck ./...
+
+# Fails on an incompatible change that the first section of CHANGELOG.md does not name.
+api-check:
+	$(GO) -C tools run ./api
+
+api-release:
+	git rev-parse HEAD >testdata/api-base
 
 proto:
 	$(TOOL) buf generate

@@ -27,6 +27,7 @@ import (
 
 	"github.com/zkrecipes/zkrecipes/bench/load"
 	"github.com/zkrecipes/zkrecipes/bench/record"
+	"github.com/zkrecipes/zkrecipes/internal/zkbench/timeline"
 	"github.com/zkrecipes/zkrecipes/recipes"
 )
 
@@ -53,6 +54,10 @@ type Experiment struct {
 
 	// Hold, Duration and Warmup are those of load.Load.
 	Hold, Duration, Warmup time.Duration
+
+	// Faults and Server are those of load.Load, for load.Timeline.
+	Faults []timeline.Fault
+	Server func(context.Context, timeline.Victim) (timeline.Server, error)
 
 	// Rounds is for workloads of rounds, as in load.Load; 0 means 20.
 	Rounds int
@@ -146,7 +151,8 @@ func (e Experiment) Validate() error {
 		{e.Count < 1, fmt.Sprintf("count is %d; at least 1", e.Count)},
 		{min(e.Hold, e.Duration, e.Warmup) < 0, "hold, duration and warm-up must not be negative"},
 		{slices.Min(append([]time.Duration{0}, e.Delays...)) < 0, "a delay must not be negative"},
-		{unshared && e.Part != nil, "queue, barriers, two-phase-commit and failover need a single process; several can run drain, cycle, open and many"},
+		{has(load.Timeline) && e.Duration <= timeline.End(e.Faults), fmt.Sprintf("a timeline of %v ends before its last fault has, at %v", e.Duration, timeline.End(e.Faults))},
+		{unshared && e.Part != nil, "queue, barriers, two-phase-commit, failover and timeline need a single process; several can run drain, cycle, open and many"},
 	} {
 		if mistake.made {
 			return errors.New("experiment: " + mistake.what)

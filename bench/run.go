@@ -40,6 +40,8 @@ func (e Experiment) Record(t Trial) record.Record {
 	switch t.Workload {
 	case load.Many:
 		r.Lines = e.lines(t)
+	case load.Timeline:
+		r.Faults = e.Faults
 	case load.Open:
 		r.Rate, r.Arrivals = e.Rate, cmp.Or(e.Arrivals, load.Poisson)
 	}
@@ -65,6 +67,9 @@ func (e Experiment) run(ctx context.Context, t Trial, r *record.Record) (err err
 	}
 	defer all.close(ctx)
 	figures := figures{read: e.Figures, wanted: e.Wanted}
+	if t.Workload == load.Timeline {
+		figures.read = nil // a restart resets them
+	}
 	var client probe.Probe
 	var others time.Duration
 	known := false
@@ -104,7 +109,7 @@ func (e Experiment) load(t Trial, all opened) load.Load {
 		Path: fmt.Sprintf("%s/%04d", e.Root, t.Number),
 		Hold: e.Hold, Duration: e.Duration, Warmup: e.Warmup,
 		Rounds: cmp.Or(e.Rounds, 20), Lines: e.lines(t), Rate: e.Rate, Arrivals: cmp.Or(e.Arrivals, load.Poisson), Seed: e.Seed + uint64(t.Number),
-		Kill: all.kill, Aftermath: aftermath,
+		Kill: all.kill, Aftermath: aftermath, Faults: e.Faults, Server: e.Server, Reopen: all.reopen,
 	}
 	if e.Part == nil {
 		return l

@@ -12,12 +12,14 @@ import (
 
 	"github.com/zkrecipes/zkrecipes/bench/load"
 	"github.com/zkrecipes/zkrecipes/internal/relay"
+	"github.com/zkrecipes/zkrecipes/internal/zkbench/timeline"
 	"github.com/zkrecipes/zkrecipes/recipes"
 )
 
 type opened struct {
 	sessions []recipes.Client
 	kill     func(ctx context.Context, session int) error
+	reopen   func(ctx context.Context, session int) (recipes.Client, error)
 	relays   []*relay.Relay
 	delay    *relay.Delay // of the relays; nil without one
 }
@@ -31,10 +33,18 @@ func (e Experiment) open(ctx context.Context, t Trial) (opened, error) {
 	n := t.Contenders * e.lines(t)
 	configs := func(int) recipes.SessionConfig { return e.config(t) }
 	switch {
-	case t.Workload == load.Failover:
+	case t.Workload == load.Failover, t.Workload == load.Timeline && e.cutsOff():
 		if err := all.relay(e.Session.Servers, n); err != nil {
 			all.close(ctx)
 			return opened{}, err
+		}
+		cut := (*relay.Relay).Cut
+		if t.Workload == load.Timeline {
+			cut = (*relay.Relay).Refuse // reopen restores it
+		}
+		all.kill = func(_ context.Context, i int) error {
+			cut(all.relays[i])
+			return nil
 		}
 		configs = func(i int) recipes.SessionConfig {
 			cfg := e.config(t)
@@ -49,6 +59,15 @@ func (e Experiment) open(ctx context.Context, t Trial) (opened, error) {
 		}
 		configs = func(int) recipes.SessionConfig { return cfg }
 	}
+	all.reopen = func(ctx context.Context, i int) (recipes.Client, error) {
+		closeAll(ctx, all.sessions[i:i+1])
+		if all.kill != nil {
+			all.relays[i].Restore()
+		}
+		s, err := t.Transport.Open(ctx, configs(i))
+		all.sessions[i] = s // nil after an error
+		return s, err
+	}
 	var err error
 	if all.sessions, err = open(ctx, t.Transport.Open, configs, n, e.counter("open", n)); err != nil {
 		all.close(ctx)
@@ -57,7 +76,12 @@ func (e Experiment) open(ctx context.Context, t Trial) (opened, error) {
 	return all, nil
 }
 
-// relay starts a relay for each session. Cutting the relay kills the session. Each relay
+// cutsOff reports whether a fault cuts off a session.
+func (e Experiment) cutsOff() bool {
+	return slices.ContainsFunc(e.Faults, func(f timeline.Fault) bool { return !f.Server() })
+}
+
+// relay starts a relay for each session, by which the session can be cut off. Each relay
 // prefers another server, so that sessions are spread over the servers as without relays.
 func (o *opened) relay(servers []string, n int) error {
 	for i := range n {
@@ -66,11 +90,6 @@ func (o *opened) relay(servers []string, n int) error {
 			return err
 		}
 		o.relays = append(o.relays, r)
-	}
-	relays := o.relays
-	o.kill = func(_ context.Context, i int) error {
-		relays[i].Cut()
-		return nil
 	}
 	return nil
 }

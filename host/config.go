@@ -82,9 +82,9 @@ type Config struct {
 	// TracerProvider gets a span for each call to the plugin. The span's parent is that of
 	// the method's context. The spans of a plugin that traces are its children.
 	//
-	// MeterProvider gets the metrics of the calls, and those of the recipes:
-	// zkrecipes.sessions, zkrecipes.holds, zkrecipes.wait.duration and
-	// zkrecipes.losses.
+	// MeterProvider gets the metrics of the calls, and those of the sessions and recipes:
+	// docs/operating.md lists them. At each collection, the host asks the plugin for the
+	// counters of each session, for a second at most.
 	//
 	// Both are OpenTelemetry's API; the application supplies the SDK. nil disables traces
 	// or metrics at no cost, whatever the global providers are.

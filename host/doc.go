@@ -68,6 +68,6 @@
 // .zookeeper. Passwords and keys are never logged.
 //
 // With Config.TracerProvider and Config.MeterProvider, OpenTelemetry traces and measures
-// every call, and counts the sessions, holds, waits and losses. A plugin whose author has
+// every call, and measures the sessions, holds, waits and losses. A plugin whose author has
 // passed plugin.Telemetry to plugin.Serve adds its own spans, as children of the host's.
 package host

@@ -70,6 +70,34 @@ func TestAWaiterForAPermitOfCuratorSurvivesItsPlugin(t *testing.T) {
 	v.nothingLeft("/s")
 }
 
+// TestASetSurvivesItsPlugin kills the plugin between the two locks of a set, and once more before a
+// guarded write. The first lock keeps its znode.
+func TestASetSurvivesItsPlugin(t *testing.T) {
+	t.Parallel()
+	v := survive(t)
+	first := must.Get(lockAt(t, v.rival, "/set-b").Acquire(ctx(t)))(t)
+	joined := make(chan struct{})
+	second := must.Get(v.session.Lock("/set-b", recipes.LockConfig{Joined: func(recipes.Place) { close(joined) }}))(t)
+	var set recipes.Holds
+	got := begin(func() (err error) {
+		set, err = recipes.AcquireAll(ctx(t), second, lockAt(t, v.session, "/set-a"))
+		return err
+	})
+	closes(t, "joined", joined)
+	before := ephemerals(v.server, "/set-a")
+	v.kill()
+	must.Do(t, first.Release(ctx(t)))
+	must.Do(t, <-got)
+	if after := ephemerals(v.server, "/set-a"); len(before) != 1 || !slices.Equal(before, after) {
+		t.Errorf("the first lock had the znodes %q, then %q", before, after)
+	}
+	v.kill()
+	must.Do(t, set.Write(ctx(t), recipes.Create("/written", nil)))
+	must.Do(t, set.Release(ctx(t)))
+	v.nothingLeft("/set-a")
+	v.nothingLeft("/set-b")
+}
+
 // TestWaitsContinueInTheNextPlugin waits for an element, a barrier and a latch. A read in
 // flight is repeated. Stats count from zero.
 func TestWaitsContinueInTheNextPlugin(t *testing.T) {

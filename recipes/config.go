@@ -70,6 +70,13 @@ type SessionConfig struct {
 	// jute.maxbuffer.
 	MaxPacket int
 
+	// ReadsPerSecond bounds the reads and listings that the session sends in a second, and
+	// spreads them evenly. 0 is no bound. It is for tools that read much and must not load the
+	// servers. It does not delay a read that sets a watch, a write or a ping. But other reads
+	// of a contender wait too: hold nothing in such a session. A plugin without the capability
+	// "children" ignores it.
+	ReadsPerSecond int
+
 	// Logger receives the session's log; nil discards it. It is not sent to a plugin, whose
 	// log goes to its host's logger.
 	//
@@ -202,6 +209,9 @@ func (c SessionConfig) Normalize() (SessionConfig, error) {
 	case c.MaxPacket < minPacket || c.MaxPacket > maxPacket:
 		return invalid("MaxPacket is %d bytes; between %d and %d", c.MaxPacket, minPacket, maxPacket)
 	}
+	if c.ReadsPerSecond < 0 || c.ReadsPerSecond > maxReads {
+		return invalid("ReadsPerSecond is %d; between 0 and %d", c.ReadsPerSecond, maxReads)
+	}
 	if c.Digest != nil && (c.Digest.User == "" || strings.Contains(c.Digest.User, ":")) {
 		return invalid("Digest.User is empty or contains a colon")
 	}
@@ -229,6 +239,7 @@ func (c SessionConfig) Normalize() (SessionConfig, error) {
 const (
 	minPacket = 4 << 10
 	maxPacket = 1 << 30
+	maxReads  = 1_000_000
 )
 
 // address adds the default port to an address without one.

@@ -126,6 +126,13 @@ type Recipes interface {
 	// for each contender. For semaphores and priority locks it costs one more read, of the
 	// path.
 	Contenders(ctx context.Context, path string, kinds ...Kind) (Lines, error)
+
+	// Children returns the names of the znodes directly below path, whatever recipe or program
+	// has created them, sorted. It costs one listing.
+	//
+	// The answer may be outdated when it arrives. A path that does not exist is ErrNoNode, and
+	// a bad path is ErrInvalid. A plugin without the capability "children" is ErrUnsupported.
+	Children(ctx context.Context, path string) ([]string, error)
 }
 
 // Client is what opening a session returns: the session and its recipes. It ends with the

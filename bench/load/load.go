@@ -14,6 +14,8 @@
 //   - [Open]: acquisitions arrive on schedule, whether or not earlier ones have been
 //     granted. A closed loop slows down with what it measures, and so hides long waits.
 //   - [Many]: several independent lines cycle at the same time.
+//   - [Timeline]: a closed loop during which faults happen. The load records each second,
+//     and the longest time without a grant after each fault.
 //   - [Queue], [Barrier], [DoubleBarrier] and [Commit]: rounds of the recipes of those
 //     names, all sessions together.
 //
@@ -31,13 +33,14 @@
 // In a line of one process, the measured part begins and ends with a holder that waits while
 // all other contenders are at rest: they wait in line, or have left for good. Counters are
 // read at those two moments. Other loads read them when no session sends anything, except at
-// the end of a failover. So counters cover whole operations, and miss none.
+// the end of a failover. So counters cover whole operations, and miss none. A timeline has no
+// counters, because they end with a session.
 //
 // # Checks
 //
 // A broken lock is fast, and must not win. Every grant is checked for mutual exclusion and
 // for a token that grows. In a failover, the session that was cut off must report its loss
-// before the next contender is granted. If a check fails, the load returns a [Violation]
+// before the next contender is granted, and so must a session that is lost in a timeline. If a check fails, the load returns a [Violation]
 // and no measurement.
 package load
 
@@ -49,6 +52,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/zkrecipes/zkrecipes/internal/zkbench/timeline"
 	"github.com/zkrecipes/zkrecipes/recipes"
 )
 
@@ -68,7 +72,7 @@ type Load struct {
 	// Hold is how long each holder keeps its grant.
 	Hold time.Duration
 
-	// Duration and Warmup are for Cycle, Open and Many. The load runs for at least Warmup,
+	// Duration and Warmup are for Cycle, Open and Many, and Duration is the length of a Timeline. The load runs for at least Warmup,
 	// and then measures for Duration. The measured part of a Cycle begins when the rate of
 	// its turns is steady, or after eight times Warmup; with a Warmup of 0 it begins at once.
 	// It ends with the first grant after Duration, but has at least as many handoffs as
@@ -85,10 +89,17 @@ type Load struct {
 	Rate     float64
 	Arrivals Arrivals
 	Seed     uint64
-	// Kill, for Failover, cuts the session with that index off from the servers, and
-	// returns when the cut has begun. The session must detect its loss by its own clock. A
-	// grant to the next contender before that is a violation.
+	// Kill, for Failover and Timeline, cuts the session with that index off from the
+	// servers, and returns when the cut has begun. The session must detect its loss by its
+	// own clock. A grant to the next contender before that is a violation.
 	Kill func(ctx context.Context, session int) error
+	// Faults are those of a Timeline, as timeline.Order sorts them.
+	Faults []timeline.Fault
+	// Server returns a server to kill, for the faults of a Timeline that kill one.
+	Server func(context.Context, timeline.Victim) (timeline.Server, error)
+	// Reopen, for Timeline, replaces the session with that index after its loss. The load
+	// calls it again after an error that matches recipes.ErrUnavailable.
+	Reopen func(ctx context.Context, session int) (recipes.Client, error)
 	// Aftermath, for Failover, is how long after the next grant the survivors' traffic is
 	// counted.
 	Aftermath time.Duration
@@ -128,6 +139,8 @@ func (l Load) Run(ctx context.Context) (Measurement, error) {
 		return l.openLoop(ctx)
 	case Many:
 		return l.many(ctx)
+	case Timeline:
+		return l.timeline(ctx)
 	case Queue:
 		return l.rounds(ctx, l.queueRound)
 	case Barrier:
@@ -170,6 +183,8 @@ const (
 	Open Workload = "open"
 	// Many runs independent lines that cycle at the same time.
 	Many Workload = "many"
+	// Timeline runs a closed loop during which faults happen, and records its seconds.
+	Timeline Workload = "timeline"
 
 	// Queue, Barrier, DoubleBarrier and Commit run rounds of the recipes of those names.
 	// Load.Recipe and Load.Strategy do not apply.
@@ -199,7 +214,7 @@ func (w Workload) least() int {
 
 // Validate returns an error that lists all workloads if there is no such workload.
 func (w Workload) Validate() error {
-	return validate("workload", w, Drain, Cycle, Failover, Open, Many, Queue, Barrier, DoubleBarrier, Commit)
+	return validate("workload", w, Drain, Cycle, Failover, Open, Many, Timeline, Queue, Barrier, DoubleBarrier, Commit)
 }
 
 // Arrivals is how the acquisitions of an open load arrive.

@@ -10,6 +10,7 @@ import (
 	"github.com/HdrHistogram/hdrhistogram-go"
 
 	"github.com/zkrecipes/zkrecipes/internal/zkbench/histogram"
+	"github.com/zkrecipes/zkrecipes/internal/zkbench/timeline"
 	"github.com/zkrecipes/zkrecipes/recipes"
 )
 
@@ -46,6 +47,8 @@ type Measurement struct {
 	// Grants are the grants of this process in a line that processes share, in order. Those of
 	// an open load have only a token. It is nil for other loads, and after Workload.Merge.
 	Grants []Grant `json:"-"`
+	// Timeline is the series of a timeline; nil for other loads. Elapsed is its length.
+	Timeline *timeline.Series `json:",omitempty"`
 	// Warm is the outcome of the warm-up.
 	Warm Warm `json:",omitzero"`
 	// Counters is the traffic of all sessions in the measured part, keep-alives included. In a

@@ -77,17 +77,11 @@ func (o *open) arrivals(ctx context.Context, duration, patience time.Duration, s
 		if err != nil {
 			break
 		}
-		if o.waiting.Add(1) > maxWaiting {
-			err = fmt.Errorf("%w: more than %d wait at once; lower the rate", ErrOverloaded, maxWaiting)
+		if err = o.begin(gctx, group, o.contenders[n%len(o.contenders)], start, intended, o.Hold, rec); err != nil {
 			stop(err)
 			break
 		}
-		c := o.contenders[n%len(o.contenders)]
 		n++
-		group.Go(func() error {
-			defer o.waiting.Add(-1)
-			return o.acquire(gctx, c, start, intended, rec)
-		})
 	}
 	given := time.AfterFunc(time.Until(start.Add(duration+patience)), func() { stop(errGaveUp) })
 	defer given.Stop()
@@ -108,7 +102,19 @@ func (o *open) arrivals(ctx context.Context, duration, patience time.Duration, s
 // errGaveUp is the cause with which an open load cancels the acquisitions that still wait.
 var errGaveUp = errors.New("the open load is over")
 
-func (o *open) acquire(ctx context.Context, c contender, start, intended time.Time, rec *recorder) error {
+// begin starts an acquisition in the group. It returns ErrOverloaded if too many wait.
+func (o *open) begin(ctx context.Context, group *errgroup.Group, c contender, start, intended time.Time, hold time.Duration, rec *recorder) error {
+	if o.waiting.Add(1) > maxWaiting {
+		return fmt.Errorf("%w: more than %d wait at once; lower the rate", ErrOverloaded, maxWaiting)
+	}
+	group.Go(func() error {
+		defer o.waiting.Add(-1)
+		return o.acquire(ctx, c, start, intended, hold, rec)
+	})
+	return nil
+}
+
+func (o *open) acquire(ctx context.Context, c contender, start, intended time.Time, hold time.Duration, rec *recorder) error {
 	rec.record(rec.m.Late, max(0, time.Since(intended)))
 	turn, err := c.enter(ctx)
 	granted := time.Now()
@@ -126,7 +132,7 @@ func (o *open) acquire(ctx context.Context, c contender, start, intended time.Ti
 	if o.Shared {
 		rec.count(func(m *Measurement) { m.Grants = append(m.Grants, Grant{Token: turn.token}) })
 	}
-	held := pause(ctx, o.Hold)
+	held := pause(ctx, hold)
 	o.turns.Add(1)
 	if err := o.guard.leave(c.id); err != nil {
 		return err

@@ -182,3 +182,58 @@ func TestCycleIsFair(t *testing.T) {
 		}
 	})
 }
+
+// TestReplayFollowsItsSchedule: the second acquisition comes while the first holds, and waits for it.
+func TestReplayFollowsItsSchedule(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		start := time.Now()
+		l := load.Load{Recipe: load.Election, Strategy: recipes.Predecessor, Path: path, Sessions: sessions(t, new(fake.World), 2)}
+		m := must.Get(l.Replay(t.Context(), start.Add(time.Second), []load.Acquisition{
+			{At: time.Second, Hold: 3 * time.Second}, {At: 2 * time.Second, Hold: time.Second, Session: 1}, {At: 10 * time.Second, Hold: time.Minute},
+		}, time.Second))(t)
+		if took := time.Since(start); took != 12*time.Second || m.Operations != 3 {
+			t.Errorf("%v, %d acquisitions", took, m.Operations)
+		}
+		if m.Wait.Max() < int64(2*time.Second) || m.Wait.Max() > int64(2001*time.Millisecond) || m.Wait.ValueAtPercentile(50) > int64(time.Millisecond) {
+			t.Errorf("waits %v and %v", m.Wait.ValueAtPercentile(50), m.Wait.Max())
+		}
+	})
+}
+
+// A wait counts from the scheduled time, also if the replay starts late.
+func TestReplayCountsFromTheSchedule(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		l := load.Load{Recipe: load.Lock, Path: path, Sessions: sessions(t, new(fake.World), 1)}
+		m := must.Get(l.Replay(t.Context(), time.Now().Add(-time.Minute), []load.Acquisition{{At: time.Second}}, time.Hour))(t)
+		if m.Wait.Max() < int64(59*time.Second) || m.Late.Max() < int64(59*time.Second) {
+			t.Errorf("wait %v, late %v", m.Wait.Max(), m.Late.Max())
+		}
+	})
+}
+
+func TestReplayCancelsWhatIsNotGranted(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		l := load.Load{Recipe: load.Lock, Path: path, Sessions: sessions(t, new(fake.World), 1)}
+		m := must.Get(l.Replay(t.Context(), time.Now(), []load.Acquisition{{Hold: time.Minute}, {Hold: time.Minute}, {Hold: time.Minute}}, time.Second))(t)
+		if m.Operations != 1 || m.Unfinished != 2 {
+			t.Errorf("%d acquisitions, %d unfinished", m.Operations, m.Unfinished)
+		}
+		ctx, cancel := context.WithCancel(t.Context())
+		cancel()
+		if _, err := l.Replay(ctx, time.Now(), []load.Acquisition{{At: time.Hour}}, time.Second); !errors.Is(err, context.Canceled) {
+			t.Errorf("%v", err)
+		}
+	})
+}
+
+func TestReplayFindsABrokenLock(t *testing.T) {
+	for _, defect := range []fake.Defect{fake.TwoHolders, fake.ShrinkingTokens} {
+		synctest.Test(t, func(t *testing.T) {
+			l := load.Load{Recipe: load.Lock, Path: path, Sessions: sessions(t, &fake.World{Defect: defect}, 2)}
+			all := []load.Acquisition{{Hold: time.Second}, {At: 500 * time.Millisecond, Session: 1}}
+			if _, err := l.Replay(t.Context(), time.Now(), all, time.Minute); !errors.Is(err, load.ErrBroken) {
+				t.Errorf("defect %d: %v", defect, err)
+			}
+		})
+	}
+}

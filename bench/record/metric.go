@@ -4,6 +4,7 @@ import (
 	"math"
 	"slices"
 	"strconv"
+	"time"
 
 	"github.com/HdrHistogram/hdrhistogram-go"
 	"golang.org/x/perf/benchfmt"
@@ -21,7 +22,7 @@ const megabyte = 1e6
 var directed = []string{
 	unit.Time, unit.Handoffs, unit.HandoffP50, unit.HandoffP99, unit.WaitP50, unit.WaitP99,
 	unit.Reads, unit.Writes, unit.Syncs, unit.Events, unit.Bytes, unit.Fallbacks, unit.Asked,
-	unit.Acquired, unit.Ops, unit.ServiceP50, unit.ServiceP99, unit.LateP99, unit.TurnsMin, unit.TurnsCV,
+	unit.Acquired, unit.Ops, unit.ServiceP50, unit.ServiceP99, unit.LateP99, unit.NoGrant, unit.TurnsMin, unit.TurnsCV,
 	unit.Packets, unit.Fsyncs, unit.ServerCPU, unit.HostCPU, unit.OtherCPU, unit.RSS, unit.Session, unit.RSSEach,
 }
 
@@ -37,7 +38,9 @@ func (r Record) Metrics() []benchfmt.Value {
 	r.speed(&m)
 	m.percentiles(unit.HandoffP50, unit.HandoffP99, r.Handoff)
 	m.percentiles(unit.WaitP50, unit.WaitP99, r.Wait)
-	r.costs(&m)
+	if r.Workload != load.Timeline { // it has no counters
+		r.costs(&m)
+	}
 	r.fairness(&m)
 	r.server(&m)
 	r.processor(&m)
@@ -54,9 +57,14 @@ func (r Record) Metrics() []benchfmt.Value {
 }
 
 // speed adds the rates and the times of operations. An open load has no time per operation,
-// because its schedule decides its speed.
+// because its schedule decides its speed, and a timeline has none, because its faults do.
 func (r Record) speed(m *metrics) {
 	ops := float64(r.Operations)
+	if r.Workload == load.Timeline {
+		m.add(unit.Acquired, ops/r.Elapsed.Seconds())
+		m.time(unit.NoGrant, float64(r.longest()))
+		return
+	}
 	if r.Workload == load.Open {
 		m.add(unit.Acquired, ops/r.Elapsed.Seconds())
 		m.percentiles(unit.ServiceP50, unit.ServiceP99, r.Service)
@@ -72,6 +80,16 @@ func (r Record) speed(m *metrics) {
 	if r.Contenders > 1 && r.Workload != load.Failover {
 		m.add(unit.Handoffs, ops/r.Elapsed.Seconds())
 	}
+}
+
+// longest returns the longest time without a grant after any fault of a timeline.
+func (r Record) longest() (d time.Duration) {
+	if r.Timeline != nil {
+		for _, f := range r.Timeline.Faults {
+			d = max(d, f.Gap.Longest)
+		}
+	}
+	return d
 }
 
 func (r Record) costs(m *metrics) {

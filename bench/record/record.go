@@ -16,6 +16,7 @@ import (
 	"golang.org/x/perf/benchfmt"
 
 	"github.com/zkrecipes/zkrecipes/bench/load"
+	"github.com/zkrecipes/zkrecipes/internal/zkbench/timeline"
 	"github.com/zkrecipes/zkrecipes/recipes"
 )
 
@@ -42,6 +43,9 @@ type Record struct {
 	// Delay is the round-trip time that a relay added to each session, beyond that of the
 	// network; 0 for none. The relay runs in this process, so Memory and Client contain it.
 	Delay time.Duration `json:",omitempty"`
+
+	// Faults are those of a timeline; nil for others.
+	Faults []timeline.Fault `json:",omitempty"`
 
 	// Trial is the trial's number in its run, from 1.
 	Trial int `json:",omitempty"`
@@ -113,6 +117,9 @@ func (r Record) Name() string {
 	}
 	if r.Hold > 0 {
 		fmt.Fprintf(&b, "/hold=%s", typed(r.Hold))
+	}
+	if len(r.Faults) > 0 {
+		fmt.Fprintf(&b, "/faults=%s", timeline.Text(r.Faults))
 	}
 	fmt.Fprintf(&b, "/via=%s", r.Transport)
 	if r.Procs > 1 {

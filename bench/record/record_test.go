@@ -18,6 +18,7 @@ import (
 	"github.com/zkrecipes/zkrecipes/internal/testing/leaktest"
 	"github.com/zkrecipes/zkrecipes/internal/testing/must"
 	"github.com/zkrecipes/zkrecipes/internal/zkbench/histogram"
+	"github.com/zkrecipes/zkrecipes/internal/zkbench/timeline"
 	"github.com/zkrecipes/zkrecipes/internal/zkbench/unit"
 	"github.com/zkrecipes/zkrecipes/recipes"
 )
@@ -68,6 +69,21 @@ func cycled() record.Record {
 	return r
 }
 
+// withFaults returns the record of a timeline of two seconds. It has no counters.
+func withFaults() record.Record {
+	r := drained(recipes.Handoff, 10, time.Millisecond)
+	leader := timeline.Fault{Victim: timeline.Leader, At: 100 * time.Millisecond, Restart: time.Second}
+	holder := timeline.Fault{Victim: timeline.Holder, At: 1500 * time.Millisecond}
+	r.Recipe, r.Workload, r.Faults, r.Counters, r.Elapsed = load.Lock, load.Timeline, []timeline.Fault{leader, holder}, recipes.Stats{}, 2*time.Second
+	r.Timeline = &timeline.Series{
+		Seconds: []timeline.Second{{Grants: 8, Wait: timeline.Times{P50: 1, P99: 2, Max: 3}}, {Grants: 1, Lost: 1}},
+		Before:  timeline.Gap{From: 0, Longest: 50 * time.Millisecond},
+		Faults:  []timeline.Outcome{{Fault: leader, Began: 100 * time.Millisecond, Gap: timeline.Gap{From: 100 * time.Millisecond, Longest: 700 * time.Millisecond}, Recovered: true, Back: 1800 * time.Millisecond}},
+		Missed:  []timeline.Fault{holder},
+	}
+	return r
+}
+
 func records() []record.Record {
 	return []record.Record{
 		drained(recipes.Herd, 100, 2*time.Millisecond),
@@ -75,6 +91,7 @@ func records() []record.Record {
 		drained(recipes.Predecessor, 100, 600*time.Microsecond),
 		alone(),
 		cycled(),
+		withFaults(),
 	}
 }
 
@@ -168,7 +185,7 @@ func TestRecordsAreReadAsTheyWereWritten(t *testing.T) {
 func TestBrokenRecordsAreNamedByTheirLine(t *testing.T) {
 	text := string(written(t, records()))
 	for want, broken := range map[string]string{
-		"line 7":          text + "{\"Recipe\":\"lo",
+		"line 8":          text + "{\"Recipe\":\"lo",
 		"line 1":          "\x00\x01",
 		"record format 9": `{"zkbench":9}`,
 		"histogram":       strings.Replace(text, "HIST", "MIST", 1),

@@ -36,6 +36,8 @@ Rules:
 	           number of comparisons, and at least as large as -effect.
 	Direction  The Unit lines of the files say whether lower or higher is better.
 	           For ns/op, B/op and the like it is known.
+	Timelines  Of zkbench run -timeline, medians are compared, such as the longest time
+	           without a grant, if the faults are equal. The seconds are not.
 	Invalid    Results that are marked as invalid are left out.
 	Gate       To gate a build by times, run old and new in turns, ten times each or
 	           more, on one quiet machine. A single file of each is not enough.

@@ -103,7 +103,7 @@ func (s server) serverFacts(ctx context.Context, details map[string]string) {
 		for _, name := range reported {
 			add(name, said[name])
 		}
-		if s.local {
+		if s.ensemble != nil {
 			for name, value := range diskFacts(cmp.Or(said["dataLogDir"], said["dataDir"])) {
 				add(name, value)
 			}

@@ -46,6 +46,10 @@ Examples:
 	# How long it takes until there is another leader after the leader's machine has died.
 	zkbench run -workload failover -contenders 2,10,100 -count 5
 
+	# Each second while the leader and a follower are killed, and the holder is cut off.
+	zkbench run -ensemble 3 -timeline -fault leader@10s,follower@20s,holder@30s -record t.jsonl
+	zkbench report -html t.html t.jsonl
+
 	# 200 acquisitions a second by 20 sessions, arriving like those of independent clients.
 	zkbench run -recipe lock -workload open -rate 200 -contenders 20 -hold 1ms
 
@@ -84,6 +88,24 @@ Workloads of locks and elections:
 	          the release. Acquisitions that are not granted within -duration of
 	          the last arrival are cancelled.
 	many      -lines independent lines of -contenders each cycle at once.
+
+Timeline: with -timeline the contenders acquire, hold, release and join again for -duration,
+and the grants, waits and handoffs of each second are recorded. -fault lets faults happen:
+
+	leader@10s    kills the leader ten seconds after the beginning (SIGKILL). Needs
+	              -ensemble 1 or 3.
+	follower@20s  kills a follower. Needs -ensemble 3.
+	holder@30s    cuts off the next holder from the servers, as if its machine had
+	              died, until its session is lost. Every session goes through a
+	              relay then. It works on all servers.
+
+A killed server is started again 5s later, or as in leader@10s:restart=2s, and at the end of
+the timeline at the latest. Only one server is down at a time: the next kill waits until the
+server serves again. A contender whose session is lost opens another one, and the lost
+session is counted. Every grant is checked as in other workloads. The table shows the
+longest time without a grant after each fault, until the next one: the time to recover,
+holds included. After a holder is cut off it contains the session timeout, which is 4s
+unless -session-timeout is given.
 
 Workloads of other recipes run for -rounds rounds. They have no -recipe and no -strategy;
 -contenders is the number of sessions:

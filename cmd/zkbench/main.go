@@ -5,7 +5,7 @@
 //	zkbench                  compare the strategies on an embedded server
 //	zkbench run -h           list everything that it can measure
 //	zkbench compare A B      list what became better or worse, for a build to depend on
-//	zkbench help             list the other verbs: sweep, plan, slo, report and serve
+//	zkbench help             list the other verbs: sweep, plan, replay, slo, report and serve
 //
 // This package has what a person meets: the verbs with their flags and exit codes, the servers,
 // the transports, the files, and the sentences of answers. Package bench runs the experiment.
@@ -86,6 +86,7 @@ func verbs() []verb {
 		{"sweep", "run an experiment with many numbers of contenders, and record it", command.sweepVerb},
 		{"compare", "list what became better or worse between two files of results", command.compareVerb},
 		{"plan", "answer questions of capacity from a recorded sweep", command.planVerb},
+		{"replay", "play the acquisitions of a production system on other servers", command.replayVerb},
 		{"report", "make an HTML page, figures and tables from records", command.reportVerb},
 		{"slo", "find the largest load under a latency objective", command.sloVerb},
 		{"serve", "run a ZooKeeper server for trials", command.serveVerb},

@@ -36,7 +36,12 @@ func TestMain(m *testing.M) {
 		"zkbench": func() {
 			os.Exit(command{stdout: os.Stdout, stderr: os.Stderr, transports: transports, terminal: terminal, check: allValid}.process())
 		},
-		"zkbench-build":      buildMain,
+		"zkbench-build": buildMain,
+		"audit-holds": func() {
+			if _, err := writeAudit(os.Stdout, os.Args[1]); err != nil {
+				panic(err)
+			}
+		},
 		"plugin-of-the-test": func() { plugins.Serve(zookeeper.Open) },
 		// Programs that wait for a command's first result, and then signal it.
 		"interrupt-at-first-result": func() { os.Exit(interruptAtFirstResult(os.Args[1:])) },

@@ -16,8 +16,9 @@ import (
 
 const planHelp = `Usage: zkbench plan [flags] FILE...
 
-Answers questions of capacity from the records of a sweep. It fits a model to each
-combination that has at least 6 numbers of contenders from 2 up.
+Answers questions of capacity from the records of a sweep, or from the audit of a production
+system. It fits a model to each combination of a sweep that has at least 6 numbers of
+contenders from 2 up.
 
 Examples:
 
@@ -26,6 +27,9 @@ Examples:
 
 	zkbench run -ensemble 1 -workload many -contenders 5 -lines 20 -record many20.jsonl
 	zkbench plan -line-rate 2 sweep.jsonl many20.jsonl
+
+	zkrecipes audit -holds -format=json / /var/lib/zookeeper >audit.json
+	zkbench plan -from-audit audit.json -from-mntr zk1-*.mntr
 
 Questions:
 
@@ -48,6 +52,10 @@ Questions:
 	              the records show how long no contender held.
 	-servers N    How would N servers change the time of writes? The records need two
 	              numbers of servers.
+	-from-audit F How long do the acquisitions of a production system wait at each path,
+	              how busy is the path, and how many times the arrivals saturate it?
+	              -growth predicts the waits for more arrivals. -from-mntr, the last flag
+	              before its files: how much more do the servers carry?
 
 Each question is answered in a sentence first. A question whose records are missing
 names the command that makes them.
@@ -68,6 +76,14 @@ Rules:
 	          line: a listing that is too long (jute.maxbuffer), descriptors, memory,
 	          processors, the network.
 	Records   Invalid trials are left out. Each machine has models of its own.
+	Audit     The waits of the last hour are held out, predicted from the time before, and
+	          compared. In a log of less than two hours that is the last quarter. A path is
+	          refused if it has fewer than 100 arrivals before that part or 30 in it, if its
+	          holds take all of the time, or if its waits do not follow from its holds.
+	          Shared locks with readers and priority locks are left out.
+	mntr      Each file is one reply to mntr. Its name has the server and the time:
+	          zk1-20260102T150405Z.mntr. Without a time, the file's last change counts, and
+	          its folder is the server. Rates need two samples of a server.
 
 Exit codes:
 
@@ -91,6 +107,7 @@ type planSettings struct {
 	watches  int
 	servers  int
 	limits   []func(*plan.Limits) // from the flags about servers and machines
+	production
 }
 
 func (c command) planVerb(_ context.Context, args []string) error {
@@ -108,12 +125,18 @@ func (c command) planVerb(_ context.Context, args []string) error {
 	f.IntVar(&s.watches, "watches", 0, "watches of each of -at sessions: predict the cost of a rolling restart and a lost session")
 	f.IntVar(&s.servers, "servers", 0, "predict writes with this `number` of servers")
 	s.limitFlags(f)
+	s.production.add(f)
 	if err := c.parse(f, planHelp, args); err != nil {
 		return err
 	}
+	if err := s.production.check(given(f), f.Args()); err != nil {
+		return usageError{err}
+	}
 	switch {
+	case s.audit != "":
+		return c.planProduction(s.production, s.seed)
 	case f.NArg() == 0:
-		return usageError{errors.New("plan needs a file of records; zkbench sweep -record makes one")}
+		return usageError{errors.New("plan needs a file of records (zkbench sweep -record makes one), or -from-audit")}
 	case given(f)["rtt"] && s.rtt < 0:
 		return usageError{fmt.Errorf("-rtt %v: not negative", s.rtt)}
 	case s.p99 < 0 || s.hold < 0 || !(s.lineRate >= 0) || s.watches < 0 || s.servers < 0 || !(s.factor >= 1):

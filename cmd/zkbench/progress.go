@@ -66,7 +66,10 @@ func (c command) tabulate(s show, records []record.Record) error {
 	case s.table == "narrow":
 		width = table.Narrow
 	}
-	return table.Write(c.stderr, records, width)
+	if err := table.Write(c.stderr, records, width); err != nil {
+		return err
+	}
+	return c.sayFaults(records)
 }
 
 type progress struct {

@@ -33,6 +33,7 @@ Rules:
 	          and the environment.
 	Interval  Figures show medians. Bars are 95% confidence intervals; with fewer
 	          than six trials there is none.
+	Timeline  Timelines are drawn over time, with the faults marked.
 	Records   Invalid trials are left out and listed. Results of different machines
 	          and of different delays have tables of their own.
 

@@ -11,8 +11,6 @@ import (
 	"strconv"
 	"strings"
 	"time"
-
-	"github.com/zkrecipes/zkrecipes/bench/load"
 )
 
 // ownFiles is an upper bound of the files that zkbench has open besides its sessions.
@@ -20,7 +18,7 @@ const ownFiles = 100
 
 // openFiles is how many files the experiment needs at once in this process. A session needs one
 // file. An embedded server needs another one for it, a relay two, and the relay of a failover
-// three, because it listens for that session only. The plugin or the relay process needs as
+// or of -fault holder three, because it listens for that session only. The plugin or the relay process needs as
 // many.
 func (s settings) openFiles() int {
 	each := 1
@@ -28,7 +26,7 @@ func (s settings) openFiles() int {
 		each++
 	}
 	switch {
-	case slices.Contains(s.Workloads, load.Failover):
+	case s.cutsOff():
 		each += 3
 	case slices.Max(s.Delays) > 0:
 		each += 2
@@ -75,7 +73,7 @@ func (s settings) sessionMemory() int64 {
 	if slices.Contains(s.via, plugin) || slices.Contains(s.via, inprocess) {
 		each += 96 << 10
 	}
-	if slices.Contains(s.Workloads, load.Failover) || slices.Max(s.Delays) > 0 {
+	if s.cutsOff() || slices.Max(s.Delays) > 0 {
 		each += 64 << 10
 	}
 	return each

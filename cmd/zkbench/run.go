@@ -102,7 +102,7 @@ func (c command) prepare(ctx context.Context, s settings, end *cleanup) (e bench
 		return e, srv, out, former, err
 	}
 	e = s.experiment(transports, session)
-	e.Figures, e.Wanted = srv.figures, wantedFigures
+	e.Figures, e.Wanted, e.Server = srv.figures, wantedFigures, srv.victim
 	if c.check != nil {
 		e.Check = c.check
 	}

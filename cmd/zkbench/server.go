@@ -19,15 +19,16 @@ type server struct {
 	words
 	session recipes.SessionConfig // for its sessions
 	about   record.Server
-	local   bool              // its processes were started for this run
 	facts   map[string]string // facts that the server itself does not report
+
+	ensemble *ensemble.Ensemble // started for this run; nil for others
 }
 
 // figures reads the servers' own figures. mntr has no processor time. For servers that were
 // started for this run, it is that of this process's children, where the system has it.
 func (s server) figures(ctx context.Context) (map[string]float64, error) {
 	figures, err := s.mntr(ctx)
-	if s.local {
+	if s.ensemble != nil {
 		if seconds, ok := childrenCPU(); ok {
 			figures["process_cpu_seconds"] = seconds
 		}
@@ -80,7 +81,7 @@ func startEnsemble(ctx context.Context, n int, end *cleanup) (server, error) {
 	}
 	end.add(e.Stop)
 	srv, err := findServers(ctx, recipes.SessionConfig{Servers: e.Addrs()})
-	srv.local = true
+	srv.ensemble = e
 	srv.facts = map[string]string{
 		"forceSync": "yes (ZooKeeper's default)", "caches": "ZooKeeper's defaults",
 		"jute.maxbuffer": "ZooKeeper's default",

@@ -29,8 +29,9 @@ type settings struct {
 	join joining
 	duel
 
-	resume bool          // of sweep
-	limit  time.Duration // of sweep
+	resume   bool          // of sweep
+	limit    time.Duration // of sweep
+	timeline bool          // of run
 
 	plugin                 string
 	out                    string
@@ -51,6 +52,7 @@ func (c command) parseSettings(args []string) (settings, error) {
 	s := defaults()
 	flags := c.flags(&s, "run")
 	s.duel.add(flags)
+	s.addTimeline(flags)
 	preset := flags.String("preset", "", "defaults for several flags at once: paper-table-3")
 	if err := c.parse(flags, runHelp, args); err != nil {
 		return s, err
@@ -62,6 +64,9 @@ func (c command) parseSettings(args []string) (settings, error) {
 	}
 	if flags.NArg() > 0 {
 		return s, usageError{fmt.Errorf("%q is not a flag; values of a list are separated by commas without blanks", flags.Arg(0))}
+	}
+	if err := s.defaultTimeline(flags); err != nil {
+		return s, usageError{err}
 	}
 	s.pass(flags)
 	return s, s.check(given(flags))
@@ -141,8 +146,11 @@ func (s *settings) check(given map[string]bool) error {
 		return usageError{err}
 	}
 	has := func(w load.Workload) bool { return slices.Contains(s.Workloads, w) }
-	if !given["session-timeout"] && has(load.Failover) && len(s.Workloads) == 1 {
+	if !given["session-timeout"] && (has(load.Failover) || has(load.Timeline)) && len(s.Workloads) == 1 {
 		s.sessionTimeout = failoverTimeout
+	}
+	if err := s.checkTimeline(); err != nil {
+		return usageError{err}
 	}
 	delayed := slices.Max(s.Delays) > 0
 	least := slices.Min(s.Contenders)
@@ -155,8 +163,8 @@ func (s *settings) check(given map[string]bool) error {
 		{slices.Contains(s.via, byRelay) && has(load.Failover), "-workload failover cuts off a relay of its own, and cannot be combined with -via relay"},
 		{delayed && slices.Contains(s.via, byRelay), "-delay has a relay of its own, and cannot be combined with -via relay"},
 		{
-			delayed && s.access.encrypted() && s.access.get("tls-server-name") == "" && hosts(s.servers) > 1,
-			"with -delay a session cannot know which server's name to expect: give -tls-server-name with a name that is in all certificates, or only one of -servers",
+			(delayed || s.timeline && s.cutsOff()) && s.access.encrypted() && s.access.get("tls-server-name") == "" && hosts(s.servers) > 1,
+			"with -delay or -fault holder a session cannot know which server's name to expect: give -tls-server-name with a name that is in all certificates, or only one of -servers",
 		},
 		{s.Rounds < 1, fmt.Sprintf("-rounds %d: at least 1", s.Rounds)},
 		{(has(load.Barrier) || has(load.Commit)) && least < 2, "-workload barrier and two-phase-commit need -contenders of 2 or more"},
@@ -183,7 +191,7 @@ type mistake struct {
 }
 
 const (
-	// failoverTimeout is the default session timeout of a failover: the shortest that a
+	// failoverTimeout is the default session timeout of a failover and of a timeline: the shortest that a
 	// server with the default tick grants, because the measured time contains it.
 	failoverTimeout = 4 * time.Second
 	// maxRate is more than any ZooKeeper can grant. It catches typing errors.
@@ -247,13 +255,18 @@ func applyPreset(f *flag.FlagSet, name string) error {
 	if !ok {
 		return fmt.Errorf("-preset %q is unknown; one of %s", name, strings.Join(slices.Sorted(maps.Keys(presets)), ", "))
 	}
+	return setDefaults(f, preset)
+}
+
+// setDefaults sets the flags that were not given.
+func setDefaults(f *flag.FlagSet, values map[string]string) error {
 	given := given(f)
-	for _, flag := range slices.Sorted(maps.Keys(preset)) {
+	for _, flag := range slices.Sorted(maps.Keys(values)) {
 		if given[flag] {
 			continue
 		}
-		if err := f.Set(flag, preset[flag]); err != nil {
-			return fmt.Errorf("-preset %s: -%s: %w", name, flag, err)
+		if err := f.Set(flag, values[flag]); err != nil {
+			return fmt.Errorf("-%s %s: %w", flag, values[flag], err)
 		}
 	}
 	return nil

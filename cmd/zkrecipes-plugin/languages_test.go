@@ -114,6 +114,7 @@ token [1-9][0-9]*
 try FAILED_PRECONDITION CONTENDED
 path INVALID_ARGUMENT INVALID
 contenders lock python True
+write FAILED_PRECONDITION RELEASED
 released
 half-closed SESSION_CLOSED
 cut off UNAVAILABLE 

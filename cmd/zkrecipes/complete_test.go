@@ -34,23 +34,13 @@ type listedSession struct {
 	l *listed
 }
 
-func (s listedSession) Names(string) (recipes.Names, error) { return listedNames{l: s.l}, nil }
-
-type listedNames struct {
-	recipes.Names
-	l *listed
-}
-
-func (n listedNames) List(ctx context.Context) (all []recipes.Record, err error) {
+func (s listedSession) Children(ctx context.Context, _ string) ([]string, error) {
 	select {
-	case <-time.After(n.l.after):
+	case <-time.After(s.l.after):
+		return slices.Clone(s.l.names), nil
 	case <-ctx.Done():
 		return nil, ctx.Err()
 	}
-	for _, name := range n.l.names {
-		all = append(all, recipes.Record{Name: name, Unreadable: name == "builds"}) // offered like any other
-	}
-	return all, nil
 }
 
 // TestPathIsCompletedFromTheServers, if they answer in time.

@@ -40,13 +40,17 @@ import (
 //	zk unclosable         fails to close sessions from now on (in-process server only)
 //	zk stop               stops the server (in-process server only)
 //	await FILE [PATTERN]  waits until a file exists and has a line that matches
+//	http FILE PATH CODE [PATTERN]
+//	                      requests PATH at the address in a file until the code is CODE, and a line
+//	                      matches; CODE is gone if there is no server
+//	monitored FILE        fails if /metrics lacks what examples/monitoring names
 //
 // The condition [real] holds if the server is a real ZooKeeper.
 func TestScripts(t *testing.T) { runScripts(t, false, []string{"*"}, embeddedServer) }
 
 // serversOwn are the scripts that test behaviour of the server: containers, session timeouts,
-// tokens, limits, and when it expires a session.
-var serversOwn = []string{"doctor", "group", "killed", "lock", "names", "semaphore"}
+// tokens, limits, four-letter words, and when it expires a session.
+var serversOwn = []string{"doctor", "group", "killed", "lock", "names", "semaphore", "status", "top"}
 
 // TestScriptsOnARealServer runs serversOwn on Apache ZooKeeper, and with ZKRECIPES_TEST_ALL
 // every script. Each run of a script has a separate chroot.
@@ -105,7 +109,7 @@ func runScripts(t *testing.T, real bool, names []string, start func(*testscript.
 			}
 			return real, nil
 		},
-		Cmds: map[string]func(*testscript.TestScript, bool, []string){"zk": zkCommand, "await": awaitFile},
+		Cmds: map[string]func(*testscript.TestScript, bool, []string){"zk": zkCommand, "await": awaitFile, "http": httpCommand, "monitored": monitored},
 	})
 }
 
@@ -127,7 +131,9 @@ func (s *scriptServer) setUp(env *testscript.Env) error {
 	env.Setenv("ZKRECIPES_LOG_LEVEL", "error") // no warning about a missing checksum
 	env.Setenv("GORACE", quickExit)
 	env.Setenv("HOME", filepath.Join(env.WorkDir, "home"))
-	return nil
+	project, err := filepath.Abs(filepath.Join("..", ".."))
+	env.Setenv("PROJECT", project)
+	return err
 }
 
 // quickExit is a GORACE: without it, programs with the race detector sleep for a second before

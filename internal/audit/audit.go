@@ -21,7 +21,7 @@ type Config struct {
 	Path     string                  // lines at it and below it, as the server sees the path: with the chroot
 	Hold     func(Hold) error        // is called at the end of each hold, and at the end of the logs; nil: no one
 	Writes   []Write                 // of the application, to check
-	Progress func(read, total int64) // bytes of the logs, once per record; nil: no one
+	Progress func(read, total int64) // bytes of the logs, after each record and each log; nil: no one
 }
 
 // Write is a write of the application to its store, with the token that it was made with.
@@ -84,11 +84,17 @@ func Audit(ctx context.Context, f *txnlog.Files, cfg Config) (*Report, error) {
 	}
 	var read int64
 	for _, file := range f.Logs {
-		n, err := a.readLog(ctx, f, file, read)
+		info, err := os.Stat(file.Name)
+		if err == nil {
+			err = a.readLog(ctx, f, file, read)
+		}
 		if err != nil {
 			return nil, err
 		}
-		read += n
+		read += info.Size() // with the zeros at its end
+		if a.Progress != nil {
+			a.Progress(read, f.Bytes)
+		}
 	}
 	return a.finish()
 }
@@ -122,15 +128,15 @@ func (a *auditor) forget() {
 	}
 }
 
-func (a *auditor) readLog(ctx context.Context, files *txnlog.Files, f txnlog.File, before int64) (int64, error) {
+func (a *auditor) readLog(ctx context.Context, files *txnlog.Files, f txnlog.File, before int64) error {
 	r, err := os.Open(f.Name)
 	if err != nil {
-		return 0, err
+		return err
 	}
 	defer r.Close()
 	log, _, err := txnlog.Open(r)
 	if err != nil {
-		return 0, fmt.Errorf("%s: %w", f.Name, err)
+		return fmt.Errorf("%s: %w", f.Name, err)
 	}
 	var changes []txnlog.Change
 	for {
@@ -140,18 +146,18 @@ func (a *auditor) readLog(ctx context.Context, files *txnlog.Files, f txnlog.Fil
 		}
 		switch {
 		case errors.Is(err, io.EOF):
-			return log.Offset(), nil
+			return nil
 		case errors.Is(err, txnlog.ErrTorn), errors.Is(err, txnlog.ErrCorrupt):
 			a.gap("%s: %v; the rest of the file was not read", f.Name, err)
-			return log.Offset(), nil
+			return nil
 		case err != nil:
-			return 0, fmt.Errorf("%s: %w", f.Name, err)
+			return fmt.Errorf("%s: %w", f.Name, err)
 		}
 		if a.Progress != nil {
 			a.Progress(before+log.Offset(), files.Bytes)
 		}
 		if err := ctx.Err(); err != nil {
-			return 0, err
+			return err
 		}
 	}
 }

@@ -28,6 +28,8 @@
 //     number of leases at a time.
 //   - A reader of Curator that belongs to the thread of the writer ahead of it is granted at once.
 //     Here it is granted when that writer leaves.
+//   - A client of Curator that was disconnected for its session timeout opens another session, and
+//     deletes the znode of its former lock through it. Here that is a hold which another client broke.
 //   - A contender that meets a third-party contender leaves at once, if it is one of zkrecipes. Its
 //     name does not show that. So a contender that leaves within [Refusal] counts as refused, and
 //     not as one that held beside another.

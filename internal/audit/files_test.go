@@ -239,3 +239,17 @@ func TestQuantiles(t *testing.T) {
 		t.Errorf("%s", b)
 	}
 }
+
+// TestAReconfigurationIsNoTurn: real servers were reconfigured between two turns of a lock.
+func TestAReconfigurationIsNoTurn(t *testing.T) {
+	folders := must.Get(filepath.Glob(filepath.Join("..", "txnlog", "testdata", "*-reconfig")))(t)
+	if len(folders) != 2 {
+		t.Fatalf("the folders are %q", folders)
+	}
+	for _, folder := range folders {
+		r := must.Get(audit.Audit(t.Context(), must.Get(txnlog.Find(folder))(t), audit.Config{Path: "/"}))(t)
+		if len(r.Lines) != 1 || r.Lines[0].Grants != 2 || r.Transactions != 7 || len(r.Gaps)+len(r.Violations)+len(r.Events) > 0 {
+			t.Errorf("%s: %+v", folder, r)
+		}
+	}
+}

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/zkrecipes/zkrecipes/internal/audit"
 	"github.com/zkrecipes/zkrecipes/internal/testing/must"
@@ -29,14 +30,35 @@ func TestTheTimelineOfALine(t *testing.T) {
 			fmt.Sprintf(`<rect x="0" width="%d" height="16" class="s8"/>`, x(128)),
 			fmt.Sprintf(`<rect x="%d" width="2" height="16" class="expired"/>`, x(384)),
 			fmt.Sprintf(`<rect x="%d" width="2" height="16" class="broken"/>`, x(640)),
+			"<title>" + l1 + ", session 0x1, token 1, held for " + (time.Duration(128*scale.unit) * time.Millisecond).String() + " </title>",
+			fmt.Sprintf(`viewBox="0 0 %d 16"`, x(896)+1), `<text x="1024" y="12" text-anchor="end">22:13:2`,
 			"/&lt;l<td>lock, zookeeper<td>4<td>0<td>", "Violations: 1. Events: 1.",
 		} {
 			if !strings.Contains(page.String(), want) {
 				t.Errorf("the page has no %s:\n%s", want, page.String())
 			}
 		}
+		if strings.Contains(page.String(), ">several holders<") {
+			t.Error("a bar names several holders")
+		}
 		if n := strings.Count(page.String(), "<rect"); n > 16 {
 			t.Errorf("%d parts of a strip", n)
+		}
+	}
+}
+
+// TestShortHoldsAreVisible, of two holders in one step, and times are as exact as the page is long.
+func TestShortHoldsAreVisible(t *testing.T) {
+	for length, tick := range map[time.Duration]string{time.Minute / 2: "00:00:30.01", time.Hour: "01:00:00<", 48 * time.Hour: "1970-01-03 00:03<"} {
+		var timeline audit.Timeline
+		moment := func(after time.Duration) time.Time { return time.UnixMilli(after.Milliseconds()).UTC() }
+		for i, at := range []time.Duration{0, length / 2, length/2 + 1, length} {
+			timeline.Add(audit.Hold{Line: "/l", Kind: "lock", Znode: fmt.Sprint("lock-", i), Granted: moment(at), Ended: moment(at), EndedBy: "released"})
+		}
+		var page bytes.Buffer
+		must.Do(t, timeline.WriteHTML(&page, &audit.Report{To: audit.Moment{Time: moment(length)}, Lines: []*audit.Line{{Path: "/l", Kind: "lock", Most: 1}}}))
+		if n := strings.Count(page.String(), `class="s1"/>`); n != 3 || !strings.Contains(page.String(), tick) || strings.Count(page.String(), "<title>lock-") != 2 {
+			t.Errorf("%v: %d bars, want 3:\n%s", length, n, page.String())
 		}
 	}
 }

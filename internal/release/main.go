@@ -1,14 +1,16 @@
 // Command release builds a release. For each platform it writes an archive with the three
-// binaries, and a file with the plugin's checksum for config.hcl. SHA256SUMS has the
-// checksums of all of them, for `sha256sum -c`.
+// binaries, man pages and completions, and a file with the plugin's checksum for config.hcl.
+// It also writes a software bill of materials in CycloneDX, and for Linux a deb and an rpm.
+// SHA256SUMS has the checksums, for `sha256sum -c`. With an SSH key, SHA256SUMS.sig is its
+// signature.
 //
-//	go run ./internal/release -version v0.1.0
+//	go run ./internal/release -version v0.1.0 -key ~/.ssh/id_ed25519
 //
-// The same commit, version and Go produce the same bytes: nothing in an archive depends on
-// the machine, and file times are the commit's.
+// The same commit, version, Go and Ed25519 key produce the same bytes: nothing depends on the
+// machine, and file times are the commit's.
 //
 // GoReleaser would add hundreds of modules for a single loop. A shell script would need GNU
-// tar and zip.
+// tar and zip. The tools for packages and the bill of materials are in tools/go.mod.
 package main
 
 import (
@@ -20,6 +22,7 @@ import (
 	"os/exec"
 	"os/signal"
 	"path/filepath"
+	"runtime"
 	"strconv"
 	"strings"
 	"time"
@@ -42,12 +45,18 @@ func run(ctx context.Context, args []string, stdout io.Writer) error {
 	flags := flag.NewFlagSet("release", flag.ExitOnError)
 	version := flags.String("version", "", "`version` of the release, such as v0.1.0")
 	list := flags.String("platforms", platforms, "`list` of operating systems and architectures")
+	key := flags.String("key", "", "SSH private key `file` that signs SHA256SUMS, or the public key of one in ssh-agent")
 	out := flags.String("out", filepath.Join("bin", "release"), "`directory` to write to; it must not exist")
 	if err := flags.Parse(args); err != nil {
 		return err
 	}
 	if !semver.IsValid(*version) {
 		return fmt.Errorf("-version %q: give a semantic version such as v0.1.0", *version)
+	}
+	if *key != "" { // fail before the builds
+		if _, err := sign(ctx, *key, nil); err != nil {
+			return err
+		}
 	}
 	when, err := commitTime(ctx)
 	if err != nil {
@@ -60,6 +69,19 @@ func run(ctx context.Context, args []string, stdout io.Writer) error {
 	if err := os.Mkdir(*out, 0o755); err != nil {
 		return fmt.Errorf("%w; remove it, or give another -out", err)
 	}
+	here := target{version: *version, goos: runtime.GOOS, goarch: runtime.GOARCH, time: when}
+	built, err := os.MkdirTemp("", "zkrecipes-release-")
+	if err != nil {
+		return err
+	}
+	defer os.RemoveAll(built)
+	if err := here.build(ctx, built); err != nil {
+		return err
+	}
+	guides, err := here.guides(ctx, built)
+	if err != nil {
+		return err
+	}
 	for _, platform := range strings.Split(*list, ",") {
 		goos, goarch, ok := strings.Cut(platform, "/")
 		if !ok {
@@ -67,11 +89,19 @@ func run(ctx context.Context, args []string, stdout io.Writer) error {
 		}
 		fmt.Fprintf(stdout, "release: %s for %s\n", *version, platform)
 		t := target{version: *version, goos: goos, goarch: goarch, time: when}
-		if err := t.make(ctx, *out); err != nil {
+		if t == here {
+			err = t.write(ctx, *out, built, guides)
+		} else {
+			err = t.make(ctx, *out, guides)
+		}
+		if err != nil {
 			return fmt.Errorf("%s: %w", platform, err)
 		}
 	}
-	return writeSums(*out)
+	if err := writeSums(*out); err != nil {
+		return err
+	}
+	return signSums(ctx, *out, *key, stdout)
 }
 
 // commitTime returns the time of the commit that is checked out.

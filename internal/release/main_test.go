@@ -36,9 +36,14 @@ func TestARelease(t *testing.T) {
 	}
 	out := filepath.Join(t.TempDir(), "release")
 	var said bytes.Buffer
-	must.Do(t, run(t.Context(), []string{"-version", "v9.8.7", "-platforms", runtime.GOOS + "/" + runtime.GOARCH, "-out", out}, &said))
+	key := signingKey(t)
+	must.Do(t, run(t.Context(), []string{"-version", "v9.8.7", "-platforms", runtime.GOOS + "/" + runtime.GOARCH, "-key", key, "-out", out}, &said))
 	name := "zkrecipes_9.8.7_" + runtime.GOOS + "_" + runtime.GOARCH
-	checkSums(t, out, name+".hcl", name+".tar.gz")
+	files := []string{name + ".cdx.json", name + ".hcl", name + ".tar.gz"}
+	if runtime.GOOS == "linux" {
+		files = append(files, filepath.Base(onlyFile(t, out, "*.rpm")), filepath.Base(onlyFile(t, out, "*.deb")))
+	}
+	checkSums(t, out, files...)
 
 	if said, err := exec.CommandContext(t.Context(), "tar", "-xzf", filepath.Join(out, name+".tar.gz"), "-C", out).CombinedOutput(); err != nil {
 		t.Fatalf("%v: %s", err, said)
@@ -61,6 +66,14 @@ func TestARelease(t *testing.T) {
 	checkHCL(t, filepath.Join(unpacked, "plugin.hcl"), filepath.Join(unpacked, "zkrecipes-plugin"))
 
 	checkQuiet(t, unpacked)
+	t.Run("signature", func(t *testing.T) { checkSignature(t, out, key) })
+	t.Run("bill of materials", func(t *testing.T) { checkBOM(t, out, unpacked) })
+	t.Run("man pages", func(t *testing.T) { checkManPages(t, unpacked) })
+	t.Run("completions", func(t *testing.T) { checkCompletions(t, unpacked) })
+	t.Run("units", func(t *testing.T) { checkUnits(t, unpacked) })
+	t.Run("deb", func(t *testing.T) { checkDeb(t, out) })
+	t.Run("rpm", func(t *testing.T) { checkRPM(t, out) })
+	t.Run("packages twice", checkPackagesTwice)
 
 	if err := run(t.Context(), []string{"-version", "v9.8.7", "-out", out}, &said); err == nil {
 		t.Error("a second release into the same directory is no error")
@@ -72,6 +85,7 @@ func checkSums(t *testing.T, dir string, names ...string) {
 	t.Helper()
 	sums := must.Get(os.ReadFile(filepath.Join(dir, "SHA256SUMS")))(t)
 	var want strings.Builder
+	slices.Sort(names)
 	for _, name := range names {
 		fmt.Fprintf(&want, "%x  %s\n", checksum(t, filepath.Join(dir, name)), name)
 	}

@@ -10,6 +10,7 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
+	"maps"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -46,9 +47,8 @@ func (t target) exe() string {
 	return ""
 }
 
-// make builds the binaries, and writes the archive and the plugin's checksum to the
-// directory out.
-func (t target) make(ctx context.Context, out string) error {
+// make builds the binaries and writes what is made of them.
+func (t target) make(ctx context.Context, out string, guides fstest.MapFS) error {
 	dir, err := os.MkdirTemp("", "zkrecipes-release-")
 	if err != nil {
 		return err
@@ -57,6 +57,12 @@ func (t target) make(ctx context.Context, out string) error {
 	if err := t.build(ctx, dir); err != nil {
 		return err
 	}
+	return t.write(ctx, out, dir, guides)
+}
+
+// write writes the archive, the plugin's checksum and the bill of materials to the directory
+// out, and for Linux the packages. The binaries are in dir.
+func (t target) write(ctx context.Context, out, dir string, guides fstest.MapFS) error {
 	sum, err := host.Checksum(filepath.Join(dir, host.PluginName+t.exe()))
 	if err != nil {
 		return err
@@ -71,14 +77,25 @@ func (t target) make(ctx context.Context, out string) error {
 		return err
 	}
 	files["plugin.hcl"] = &fstest.MapFile{Mode: 0o644, Data: checksum}
+	if t.goos != "windows" { // which has none of these shells, and no man
+		maps.Copy(files, guides)
+	}
+	if err := t.writeBOM(ctx, out, dir); err != nil {
+		return err
+	}
+	if t.goos == "linux" {
+		if err := t.packages(ctx, out, dir, guides); err != nil {
+			return err
+		}
+	}
 	return t.pack(out, files)
 }
 
 func (t target) build(ctx context.Context, dir string) error {
-	const variable = "github.com/zkrecipes/zkrecipes/internal/version.release"
+	const variable = modulePath + "/internal/version.release"
 	args := []string{"build", "-trimpath", "-ldflags", "-s -w -X " + variable + "=" + t.version, "-o", dir + string(filepath.Separator)}
 	for _, program := range programs {
-		args = append(args, "github.com/zkrecipes/zkrecipes/cmd/"+program)
+		args = append(args, modulePath+"/cmd/"+program)
 	}
 	cmd := exec.CommandContext(ctx, "go", args...)
 	cmd.Env = append(os.Environ(), "CGO_ENABLED=0", "GOOS="+t.goos, "GOARCH="+t.goarch)

@@ -19,9 +19,9 @@ var update = flag.Bool("update", false, "record the golden transcripts from a re
 const conformance = "../../testdata/conformance"
 
 // countsTransactions names the scripts that show which requests use a transaction id. They
-// need servers of their own: deleting the containers and sessions of other scripts uses
-// ids too.
-var countsTransactions = map[string]bool{"zxids": true}
+// need servers of their own, which keep empty containers: deleting these, and the sessions of
+// other scripts, uses ids too.
+var countsTransactions = map[string]bool{"zxids": true, "multi": true}
 
 // since names the scripts that earlier releases do not answer.
 var since = map[string]zkserver.Release{"checkalone": zkserver.Release39}
@@ -39,7 +39,7 @@ func TestConformance(t *testing.T) {
 			eachScript(t, like, func(t *testing.T, name, script string) {
 				addr := addr
 				if countsTransactions[name] {
-					addr = embedded(t, like)
+					addr = embeddedWith(t, zkserver.Config{Like: like, TickTime: 200 * time.Millisecond, ReapInterval: time.Hour})
 				}
 				got := must.Get(play(addr, name, script))(t)
 				compare(t, golden(t, name, like.Recorded()), got)
@@ -56,7 +56,9 @@ func TestConformanceLive(t *testing.T) {
 	eachScript(t, releaseOf(t, version), func(t *testing.T, name, script string) {
 		e := e
 		if countsTransactions[name] {
-			e = ensembletest.Start(t, ensembletest.Quick(1))
+			cfg := ensembletest.Quick(1)
+			cfg.SystemProperties["znode.container.checkIntervalMs"] = "3600000"
+			e = ensembletest.Start(t, cfg)
 		}
 		got := must.Get(play(e.Addrs()[0], name, script))(t)
 		if *update {

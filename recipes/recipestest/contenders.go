@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"strings"
+	"time"
 
 	"github.com/go-zookeeper/zk"
 
@@ -24,6 +25,32 @@ func contendersTests() []test {
 			if c := lines.Contenders[0]; c.Znode != holder.Znode() || c.Token != holder.Token() {
 				f.Errorf("the holder is returned as %+v; want znode %s, token %d", c, holder.Znode(), holder.Token())
 			}
+		}},
+		{"the children of a path are listed, whatever they are", func(f *fixture) {
+			s := f.open()
+			h := f.acquire(s, f.path("a/b"))
+			f.create(f.path("a/c"), "")
+			f.same(fmt.Sprint(must.Get(s.Children(f.ctx, f.path("a")))(f)), "[b c]")
+			f.same(fmt.Sprint(must.Get(s.Children(f.ctx, f.path("a/b")))(f)), "["+strings.TrimPrefix(h.Znode(), f.path("a/b")+"/")+"]")
+			f.same(fmt.Sprint(must.Get(s.Children(f.ctx, f.path("a/c")))(f)), "[]")
+			_, err := s.Children(f.ctx, f.path("none"))
+			f.is(err, recipes.ErrNoNode)
+			_, err = s.Children(f.ctx, "relative")
+			f.is(err, recipes.ErrInvalid)
+		}},
+		{"ReadsPerSecond spreads reads, also those of one call", func(f *fixture) {
+			f.fill(f.open(), f.path("a"))
+			s := f.open(func(c *recipes.SessionConfig) { c.ReadsPerSecond = 50 })
+			before := must.Get(s.Stats(f.ctx))(f)
+			start := time.Now()
+			for range 2 {
+				must.Get(s.Children(f.ctx, f.path("a")))(f)
+				must.Get(s.Contenders(f.ctx, f.path("a")))(f)
+			}
+			took := time.Since(start)
+			reads := must.Get(s.Stats(f.ctx))(f).Reads - before.Reads
+			// Only the first read is not delayed.
+			f.failIf(reads < 10 || took < time.Duration(reads-1)*time.Second/50, "%d reads in %v", reads, took)
 		}},
 		{"a priority lock's holders come first, then its successor, then its waiters by priority", func(f *fixture) {
 			s := f.open()

@@ -26,6 +26,8 @@ func openTests() []test {
 				"a huge timeout":     {Servers: good, SessionTimeout: 1 << 31 * time.Millisecond},
 				"a negative connect": {Servers: good, ConnectTimeout: -time.Second},
 				"a tiny packet":      {Servers: good, MaxPacket: 1},
+				"negative reads":     {Servers: good, ReadsPerSecond: -1},
+				"too many reads":     {Servers: good, ReadsPerSecond: 1e9},
 				"a user with colon":  {Servers: good, Digest: &recipes.Digest{User: "a:b"}},
 				"no user":            {Servers: good, Digest: &recipes.Digest{Password: "p"}},
 				"SASL by PLAIN":      {Servers: good, SASL: &recipes.SASL{Mechanism: "PLAIN", User: "u", Password: "p"}},

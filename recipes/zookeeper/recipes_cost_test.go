@@ -88,3 +88,42 @@ func TestCostsInTheDocs(t *testing.T) {
 		}
 	}
 }
+
+// TestASetCostsTheSameForAnyNumberOfContenders: a contender waits for the first lock of its set,
+// and holds nothing else.
+func TestASetCostsTheSameForAnyNumberOfContenders(t *testing.T) {
+	for _, waiters := range []int{1, 10, 1000} {
+		srv, ctx := zktest.Embedded(t), zktest.Bounded(t)
+		s, joined, granted := zktest.Open(t, srv), make(chan recipes.Place), make(chan recipes.Holds)
+		acquire := func() (recipes.Holds, error) {
+			var locks []recipes.Lock
+			for _, path := range []string{"/set/c", "/set/b", "/set/a"} {
+				cfg := recipes.LockConfig{}
+				if path == "/set/a" {
+					cfg.Joined = func(p recipes.Place) { joined <- p }
+				}
+				locks = append(locks, must.Get(s.Lock(path, cfg))(t))
+			}
+			return recipes.AcquireAll(ctx, locks...)
+		}
+		for range waiters + 2 { // one by one, so that the order is known
+			go func() {
+				if set, err := acquire(); err == nil {
+					granted <- set
+				}
+			}()
+			<-joined
+		}
+		must.Do(t, (<-granted).Release(ctx)) // creates the containers
+		set := <-granted
+		// A lock costs a read and an event more if the next holder joins before the release. The
+		// reads include inspections, which a slow machine has time for.
+		got := zktest.CostOf(srv, func() {
+			must.Do(t, set.Release(ctx))
+			set = <-granted
+		})
+		if got.Writes != 5 || got.Reads > 20 || got.Events > 6 {
+			t.Errorf("a turn of a set with %d waiters costs %v; want 5 writes, at most 20 reads and 6 events", waiters, got)
+		}
+	}
+}

@@ -209,6 +209,19 @@ func (s zkSession) Contenders(ctx context.Context, path string, kinds ...recipes
 	return lines, nil
 }
 
+// Children implements recipes.Recipes.
+func (s zkSession) Children(ctx context.Context, path string) ([]string, error) {
+	if err := recipes.ValidatePath(path); err != nil {
+		return nil, err
+	}
+	names, err := s.Session.Children(ctx, path)
+	if err != nil {
+		return nil, fmt.Errorf("children of %s: %w", path, err)
+	}
+	slices.Sort(names)
+	return names, nil
+}
+
 func (s zkSession) contenders(ctx context.Context, path string, kinds []recipes.Kind) (lines recipes.Lines, err error) {
 	needsData := slices.ContainsFunc(kinds, func(k recipes.Kind) bool { return readers[k].Data })
 	p, err := line.ReadParent(ctx, s.Session, path, needsData)

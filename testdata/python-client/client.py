@@ -210,6 +210,15 @@ def main(directory):
         "Acquire", session=session.handle, request_id=str(uuid.uuid4()), path="no-slash"))
     line = Service(channel, contender_pb2, "ContenderService").call("Contenders", session=other.handle, path=PATH)
     print("contenders", *[f"{c.kind} {c.data.decode()} {c.holds}" for c in line.contenders])
+
+    # A write under two locks checks both in one transaction.
+    second = str(uuid.uuid4())
+    locks.call("Acquire", session=session.handle, request_id=second, path=PATH + "-second")
+    write = [{"kind": grant_pb2.OP_KIND_HELD, "request_id": second},
+             {"kind": grant_pb2.OP_KIND_CREATE, "path": PATH + "-data"}]
+    grants.call("Write", session=session.handle, request_id=request, ops=write)
+    grants.call("Release", session=session.handle, request_id=second)
+    refused("write", lambda: grants.call("Write", session=session.handle, request_id=request, ops=write))
     grants.call("Release", session=session.handle, request_id=request)
     print("released")
 

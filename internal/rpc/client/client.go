@@ -19,8 +19,9 @@ import (
 	"google.golang.org/grpc"
 
 	"github.com/zkrecipes/zkrecipes/internal/rpc/carry"
-	"github.com/zkrecipes/zkrecipes/internal/rpc/telemetry"
+	calls "github.com/zkrecipes/zkrecipes/internal/rpc/telemetry"
 	"github.com/zkrecipes/zkrecipes/internal/rpc/wire"
+	"github.com/zkrecipes/zkrecipes/internal/telemetry"
 	pb "github.com/zkrecipes/zkrecipes/plugin/proto/zkrecipes/v1"
 	"github.com/zkrecipes/zkrecipes/recipes"
 )
@@ -162,7 +163,7 @@ const unbounded = 1<<31 - 1
 // DialOptions returns the options of a connection to a plugin, whatever its transport. The
 // caller adds transport security. Providers that are not nil trace and measure the calls.
 func DialOptions(t trace.TracerProvider, m metric.MeterProvider) []grpc.DialOption {
-	h := telemetry.Client(t, m)
+	h := calls.Client(t, m)
 	options := []grpc.DialOption{
 		grpc.WithStaticStreamWindowSize(wire.StreamWindow),
 		grpc.WithStaticConnWindowSize(wire.ConnectionWindow),

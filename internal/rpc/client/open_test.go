@@ -10,7 +10,7 @@ import (
 	"go.opentelemetry.io/otel/sdk/metric/metricdata"
 	"google.golang.org/grpc"
 
-	"github.com/zkrecipes/zkrecipes/internal/rpc/telemetry"
+	"github.com/zkrecipes/zkrecipes/internal/telemetry"
 	"github.com/zkrecipes/zkrecipes/internal/testing/fake"
 	"github.com/zkrecipes/zkrecipes/internal/testing/must"
 	pb "github.com/zkrecipes/zkrecipes/plugin/proto/zkrecipes/v1"
@@ -127,9 +127,9 @@ func TestOpenDuringCloseCountsNoSession(t *testing.T) {
 	matches(t, err, recipes.ErrUnavailable, recipes.ErrClosed)
 	var got metricdata.ResourceMetrics
 	must.Do(t, reader.Collect(ctx(t), &got))
-	counted := got.ScopeMetrics[0].Metrics[0] // nothing else was
-	if n := counted.Data.(metricdata.Sum[int64]).DataPoints[0].Value; counted.Name != telemetry.Sessions || n != 0 {
-		t.Errorf("%d %s", n, counted.Name)
+	opened := got.ScopeMetrics[0].Metrics[0]
+	if n := opened.Data.(metricdata.Sum[int64]).DataPoints[0].Value; opened.Name != telemetry.Sessions || n != 0 {
+		t.Errorf("%d %s", n, opened.Name)
 	}
 }
 

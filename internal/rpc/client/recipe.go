@@ -157,6 +157,14 @@ func (s *session) Contenders(ctx context.Context, path string, kinds ...recipes.
 		&pb.ContendersRequest{Session: s.handle, Path: path, Kinds: wire.Strings[string](kinds)}, wire.Lines)
 }
 
+func (s *session) Children(ctx context.Context, path string) ([]string, error) {
+	if err := recipes.ValidatePath(path); err != nil {
+		return nil, err
+	}
+	return read(ctx, recipe{s: s, what: "children of " + path}, s.contenders.Children,
+		&pb.ChildrenRequest{Session: s.handle, Path: path}, (*pb.ChildrenResponse).GetNames)
+}
+
 // line returns the contenders of one kind at the path, in the recipe's dialect.
 func (r recipe) line(ctx context.Context, kind recipes.Kind) ([]recipes.Contender, error) {
 	return read(ctx, r.about("contenders at "+r.path), r.s.contenders.Contenders, &pb.ContendersRequest{

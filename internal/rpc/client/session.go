@@ -13,6 +13,7 @@ import (
 
 	"github.com/zkrecipes/zkrecipes/internal/feed"
 	"github.com/zkrecipes/zkrecipes/internal/rpc/wire"
+	"github.com/zkrecipes/zkrecipes/internal/telemetry"
 	pb "github.com/zkrecipes/zkrecipes/plugin/proto/zkrecipes/v1"
 	"github.com/zkrecipes/zkrecipes/recipes"
 )
@@ -30,6 +31,7 @@ type session struct {
 
 	sending sync.Mutex // held while a heartbeat is sent
 	clock   *clock
+	source  *telemetry.Source // nil without meters
 	events  *feed.Feed[recipes.Event]
 
 	over context.Context // ends when the session is lost
@@ -69,7 +71,10 @@ func newSession(c *Client, cfg recipes.SessionConfig, t *generation, o *pb.Opene
 	s.serving.Store(t)
 	s.over, s.end = context.WithCancel(context.Background())
 	s.clock = newClock(o.GetTimeout().AsDuration())
-	s.meters.SessionOpened()
+	if s.meters != nil {
+		s.source = &telemetry.Source{Stats: s.Stats, Remaining: s.clock.remaining}
+		s.meters.Opened(s.source)
+	}
 	return s
 }
 
@@ -183,7 +188,8 @@ func (s *session) finish(reason error) {
 		return
 	}
 	s.err = reason
-	s.meters.SessionEnded(reason)
+	s.meters.Lost(s.source, reason)
+	s.meters.Forget(s.source)
 	grants := s.held
 	s.held, s.owned = nil, nil
 	s.mu.Unlock()
@@ -228,6 +234,7 @@ func (s *session) Close(ctx context.Context) error {
 }
 
 func (s *session) close(ctx context.Context) error {
+	s.meters.Read(ctx, s.source)
 	if t, err := s.enter(ctx, way{counted: true}); err == nil { // if no plugin serves the session, enter waits for the next one
 		defer t.uncount()
 	}

@@ -222,6 +222,15 @@ func (s service) Contenders(ctx context.Context, r *pb.ContendersRequest) (*pb.C
 	return wire.ToLines(lines), err
 }
 
+func (s service) Children(ctx context.Context, r *pb.ChildrenRequest) (*pb.ChildrenResponse, error) {
+	t, err := s.target(r)
+	if err != nil {
+		return nil, err
+	}
+	names, err := t.Client.Children(ctx, t.path)
+	return &pb.ChildrenResponse{Names: names}, err
+}
+
 // line returns the contenders of one kind in one dialect.
 func (t target) line(ctx context.Context, kinds []recipes.Kind) (_ []recipes.Contender, err error) {
 	if len(kinds) != 1 {

@@ -79,6 +79,7 @@ var capabilities = []string{
 	"dialects",
 	"sasl",
 	"held",
+	"children",
 	carry.Capability,
 	resumeCapability,
 }

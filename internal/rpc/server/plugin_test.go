@@ -82,7 +82,7 @@ var about = map[string][]string{
 	"zkrecipes.v1.SessionService":       {"resume", "sasl"},
 	"zkrecipes.v1.GrantService":         {"held"},
 	"zkrecipes.v1.CallService":          {"call-connection"},
-	"zkrecipes.v1.ContenderService":     {"contenders"},
+	"zkrecipes.v1.ContenderService":     {"contenders", "children"},
 	"zkrecipes.v1.LockService":          {"lock", "dialects"},
 	"zkrecipes.v1.ElectionService":      {"election"},
 	"zkrecipes.v1.QueueService":         {"queue", "priority-queue"},

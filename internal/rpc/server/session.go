@@ -9,6 +9,7 @@ import (
 	"google.golang.org/grpc"
 
 	"github.com/zkrecipes/zkrecipes/internal/rpc/wire"
+	"github.com/zkrecipes/zkrecipes/internal/telemetry"
 	pb "github.com/zkrecipes/zkrecipes/plugin/proto/zkrecipes/v1"
 	"github.com/zkrecipes/zkrecipes/recipes"
 )
@@ -124,7 +125,7 @@ func (s *Server) open(ctx context.Context, start *pb.Start) (recipes.Client, err
 			return s.resume(ctx, cfg, r)
 		}
 	}
-	opened, err := open(ctx, cfg)
+	opened, err := open(telemetry.Served(ctx), cfg)
 	if err != nil && s.ctx.Err() != nil {
 		return nil, errNoMore // Server.Close has ended the attempt
 	}

@@ -11,6 +11,7 @@ import (
 	"testing"
 
 	"github.com/zkrecipes/zkrecipes/internal/rpc/wire"
+	"github.com/zkrecipes/zkrecipes/internal/telemetry"
 	"github.com/zkrecipes/zkrecipes/internal/testing/leaktest"
 	"github.com/zkrecipes/zkrecipes/internal/testing/must"
 	pb "github.com/zkrecipes/zkrecipes/plugin/proto/zkrecipes/v1"
@@ -263,6 +264,20 @@ func TestAForeignContenderArrivesWithItsFields(t *testing.T) {
 func TestErrorOfUnknownKindIsInternal(t *testing.T) {
 	if err, said := wire.Error(wire.ToStatus(errors.New("x"), nil)); !said || !errors.Is(err, recipes.ErrInternal) {
 		t.Errorf("%v, said %v", err, said)
+	}
+}
+
+// The reasons of losses have the names of the protocol.
+func TestLossesHaveTheNamesOfTheProtocol(t *testing.T) {
+	for _, s := range sentinels {
+		if !errors.Is(s, recipes.ErrSessionLost) && !errors.Is(s, recipes.ErrNotHeld) {
+			continue
+		}
+		for _, err := range []error{s, fmt.Errorf("%w: %w", recipes.ErrNotHeld, s), fmt.Errorf("%w: %w: %w", recipes.ErrNotHeld, s, recipes.ErrForeign)} {
+			if got, want := telemetry.ReasonOf(err), wire.ToFailure(err).GetReasons()[0]; got != want {
+				t.Errorf("%v: %s, and in the protocol %s", err, got, want)
+			}
+		}
 	}
 }
 

@@ -18,6 +18,7 @@ func ToConfig(c recipes.SessionConfig) *pb.Config {
 		SessionTimeout: ToDuration(c.SessionTimeout),
 		ConnectTimeout: ToDuration(c.ConnectTimeout),
 		MaxPacket:      int32(c.MaxPacket),
+		ReadsPerSecond: int32(c.ReadsPerSecond),
 	}
 	if c.Digest != nil {
 		out.Digest = &pb.Digest{User: c.Digest.User, Password: c.Digest.Password}
@@ -46,6 +47,7 @@ func Config(c *pb.Config) recipes.SessionConfig {
 		SessionTimeout: c.GetSessionTimeout().AsDuration(),
 		ConnectTimeout: c.GetConnectTimeout().AsDuration(),
 		MaxPacket:      int(c.GetMaxPacket()),
+		ReadsPerSecond: int(c.GetReadsPerSecond()),
 	}
 	if d := c.GetDigest(); d != nil {
 		out.Digest = &recipes.Digest{User: d.GetUser(), Password: d.GetPassword()}

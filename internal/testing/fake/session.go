@@ -94,8 +94,8 @@ func (s *Session) Lose(reason error) {
 				}
 			}
 		}
+		close(s.lost) // before the next contender is granted
 		s.w.leave(fmt.Errorf("%w: %w", recipes.ErrNotHeld, reason), own...)
-		close(s.lost)
 	})
 }
 

@@ -17,8 +17,6 @@ import (
 )
 
 const (
-	// If requireEnv is set, the tests fail if Curator or kazoo is not installed.
-	requireEnv = "ZKRECIPES_REQUIRE_PEERS"
 	// secondsEnv is how long each pair contends, in seconds.
 	secondsEnv = "ZKRECIPES_INTEROP_SECONDS"
 

@@ -18,10 +18,16 @@ func TestMain(m *testing.M) {
 	leaktest.Main(ensembletest.Owner{Tests: withClasses{m}})
 }
 
-// withClasses runs tests and removes the Java classes that they compiled.
+// withClasses runs tests with a folder for the Java classes that they compile.
 type withClasses struct{ tests interface{ Run() int } }
 
+var classes string
+
 func (w withClasses) Run() int {
-	defer func() { _ = os.RemoveAll(classes.dir) }()
+	var err error
+	if classes, err = os.MkdirTemp("", "interop-"); err != nil {
+		panic(err)
+	}
+	defer func() { _ = os.RemoveAll(classes) }()
 	return w.tests.Run()
 }

@@ -41,7 +41,7 @@ func (m *match) open() recipes.Client {
 
 // side is a library whose processes run one recipe at the path of the match.
 func (m *match) side(library, recipe string) side {
-	return side{library, append(libraries[library](m.t), m.server, millis, recipe, m.path, string(m.witness))}
+	return side{library, append(contender(m.t, library), m.server, millis, recipe, m.path, string(m.witness))}
 }
 
 // startKilled starts a peer that is killed when the test ends.

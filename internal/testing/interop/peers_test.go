@@ -16,6 +16,7 @@ import (
 	"github.com/zkrecipes/zkrecipes/host/hosttest"
 	"github.com/zkrecipes/zkrecipes/internal/testing/ensembletest"
 	"github.com/zkrecipes/zkrecipes/internal/testing/must"
+	"github.com/zkrecipes/zkrecipes/internal/testing/peers"
 	"github.com/zkrecipes/zkrecipes/recipes"
 	"github.com/zkrecipes/zkrecipes/recipes/zookeeper"
 )
@@ -76,7 +77,9 @@ func waysOf(tb testing.TB, addrs []string, n int) []way {
 		inGo("go-zookeeper", func(i int, path string) lock { return goZookeeper{zk.NewLock(raw[i], path, zk.WorldACL(zk.PermAll))} })
 	}
 	if n <= most.libraries {
-		ways = append(ways, libraryWay(tb, "curator", curator(tb, "Cycles"), look, addrs, n), libraryWay(tb, "kazoo", kazoo(tb, "cycles.py"), look, addrs, n))
+		ways = append(ways,
+			libraryWay(tb, "curator", installed(tb)(peers.Curator(tb, classes, "Cycles")), look, addrs, n),
+			libraryWay(tb, "kazoo", installed(tb)(peers.Kazoo(tb, "cycles.py")), look, addrs, n))
 	}
 	own("", zookeeper.Open)
 	if n <= most.plugin {

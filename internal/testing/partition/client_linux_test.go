@@ -90,7 +90,7 @@ func (c *client) live(ctx context.Context, s recipes.Client) {
 			workers.Go(func() { c.worker(ctx, s).rounds(lane, work) })
 		}
 	}
-	for _, work := range []func(*worker) error{(*worker).lock, (*worker).campaign, (*worker).share} {
+	for _, work := range []func(*worker) error{(*worker).lock, (*worker).campaign, (*worker).share, beside(0), beside(1)} {
 		workers.Go(func() {
 			for w := c.worker(ctx, s); ctx.Err() == nil; {
 				if err := work(w); err != nil && endOf(err) == failed && ctx.Err() == nil && s.Err() == nil {

@@ -16,6 +16,6 @@
 //     repairs all of them.
 //  4. [Network.Close] removes the network.
 //
-// The package's test runs three real ZooKeeper servers and three clients on such a
-// network: see the target test-partition in the Makefile.
+// The package's test runs three real ZooKeeper servers, three clients, and contenders of
+// Curator and kazoo on such a network: see the target test-partition in the Makefile.
 package partition

@@ -65,6 +65,7 @@ const (
 	take kind = "take"
 
 	granted  kind = "granted" // a lock or a leadership
+	turn     kind = "turn"    // of a contender of another library
 	closed   kind = "closed"  // Done has closed
 	released kind = "released"
 	write    kind = "write" // under the guard of a grant

@@ -25,6 +25,8 @@ var only = flag.String("faults", "", "TestPartition makes only faults that match
 //     tokens, is made once, and in the order of the tokens.
 //   - A store that does not compare tokens loses writes. This shows that the faults are
 //     hard enough.
+//   - What ZooKeeper's logs show is what the clients got, and no lock was granted twice. Curator
+//     and kazoo contend with ours for two of the locks.
 //   - A reader never sees half of a writer's change.
 //   - All parties of a transaction get the same decision, and commit only if all voted
 //     for it.
@@ -42,9 +44,7 @@ func TestPartition(t *testing.T) {
 	t.Logf("%v of faults in the order of seed %d", length, seed)
 	wanted := regexp.MustCompile(*only)
 	r := newRun(t)
-	if err := r.await(t.Context(), proof); err != nil {
-		t.Fatal(err)
-	}
+	r.begin()
 	random := rand.New(rand.NewPCG(seed, 0))
 	began := time.Now()
 	var next []fault
@@ -75,12 +75,18 @@ func (r *run) check() (overlaps int) {
 	r.checkGuarded(guarded, "/lock")
 	r.checkGuarded("term", "/election")
 	r.checkGuarded(left, "/shared")
+	for _, l := range libraries {
+		r.checkGuarded(l.name, l.path)
+	}
 	r.checkStores()
 	r.checkReaders()
 	r.checkTransactions()
 	r.checkHistories()
 	r.checkLogs()
 	overlaps = r.reportOverlaps("/lock") + r.reportOverlaps("/election")
+	for _, l := range libraries {
+		overlaps += r.reportOverlaps(l.path)
+	}
 	r.reportAvailability()
 	r.reportSurvival()
 	return overlaps

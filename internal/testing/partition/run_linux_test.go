@@ -41,6 +41,7 @@ type run struct {
 	network  *partition.Network
 	ensemble *ensemble.Ensemble
 	clients  [clients]*process
+	peers    []*peer
 	faults   []fault
 	ended    []string // servers that ended by themselves
 
@@ -127,6 +128,7 @@ func newRun(t *testing.T) *run {
 	for i := range r.clients {
 		r.start(i)
 	}
+	r.startPeers()
 	t.Cleanup(r.stop)
 	return r
 }
@@ -143,7 +145,7 @@ func (r *run) dial(ctx context.Context, network, address string) (c net.Conn, er
 func (r *run) createRegisters() {
 	s := r.session()
 	c := must(s.Configuration(registers))
-	for _, key := range []string{guarded, left, right, "term"} {
+	for _, key := range []string{guarded, left, right, "term", libraries[0].name, libraries[1].name} {
 		if _, err := c.Set(r.Context(), key, []byte("0 0"), recipes.NoRevision); err != nil {
 			r.Fatal(err)
 		}
@@ -192,6 +194,7 @@ func (r *run) start(number int) {
 // stop ends the clients. A client ends when its standard input does.
 func (r *run) stop() {
 	r.network.Heal()
+	r.stopPeers()
 	for _, p := range r.clients {
 		r.thaw(p)
 		p.stdin.Close()
@@ -209,13 +212,20 @@ func (r *run) stop() {
 func (r *run) kill(p *process) {
 	p.cmd.Process.Kill()
 	<-p.done
+	r.signalPeers(p.number, syscall.SIGKILL)
 }
 
 // freeze stops a client. It returns once the signal is sent. The client may run for a
 // moment longer, as if the fault began a moment later.
-func (r *run) freeze(p *process) { p.cmd.Process.Signal(syscall.SIGSTOP) }
+func (r *run) freeze(p *process) {
+	p.cmd.Process.Signal(syscall.SIGSTOP)
+	r.signalPeers(p.number, syscall.SIGSTOP)
+}
 
-func (r *run) thaw(p *process) { p.cmd.Process.Signal(syscall.SIGCONT) }
+func (r *run) thaw(p *process) {
+	p.cmd.Process.Signal(syscall.SIGCONT)
+	r.signalPeers(p.number, syscall.SIGCONT)
+}
 
 // receive records a message of a client, or answers it for a store.
 func (r *run) receive(p *process, m message) {

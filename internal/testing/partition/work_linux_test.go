@@ -200,6 +200,27 @@ func (c *worker) campaign() error {
 	return l.Resign(c.ctx)
 }
 
+// beside increments a register under a lock that a contender of another library takes too.
+func beside(library int) func(*worker) error {
+	l := libraries[library]
+	return func(c *worker) error {
+		hold, err := must(c.session.Lock(l.path, recipes.LockConfig{Dialect: l.dialect})).Acquire(c.ctx)
+		if err != nil {
+			return err
+		}
+		c.reportGrant(l.path, hold)
+		value, err := c.register(l.name)
+		if err != nil {
+			return err
+		}
+		if err := c.increment(hold, value, l.name); err != nil && endOf(err) != unknown {
+			return err
+		}
+		c.note(message{Kind: released, Path: l.path, Token: hold.Token()})
+		return hold.Release(c.ctx)
+	}
+}
+
 // share writes two registers together, or reads both. A reader that still holds after both
 // reads must have found the same value in both.
 func (c *worker) share() error {

@@ -185,7 +185,7 @@ func readyBarriers(w *World) game {
 			if err != nil {
 				return rawError(err)
 			}
-			children, _, err := r.Children(path)
+			children, _, err := r.Conn.Children(path)
 			if err != nil {
 				return rawError(err)
 			}
@@ -232,7 +232,7 @@ func cachedQueues(w *World) game {
 		q.mu.Unlock()
 		for {
 			if len(list) == 0 {
-				children, _, err := r.Children(path)
+				children, _, err := r.Conn.Children(path)
 				if err != nil || len(children) == 0 {
 					return rawError(err)
 				}

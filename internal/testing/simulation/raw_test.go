@@ -31,6 +31,11 @@ type rawSession struct {
 	epochs int       // number of expired sessions
 }
 
+// Children is not zk.Conn's.
+func (s *rawSession) Children(ctx context.Context, path string) ([]string, error) {
+	return s.Client.Children(ctx, path)
+}
+
 func openRaw(ctx context.Context, h *host) (recipes.Client, error) {
 	s := &rawSession{acl: zk.WorldACL(zk.PermAll)}
 	conn, _, err := zk.Connect([]string{"127.0.0.1:2181"}, sessionTimeout, zk.WithLogInfo(false), zk.WithLogger(silent{}),

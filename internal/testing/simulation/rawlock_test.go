@@ -117,7 +117,7 @@ func (l rawLock) find(ctx context.Context, s *rawSession, path, id string) (stri
 		_, err := s.Sync(path) // a server that lags does not list it yet
 		var children []string
 		if err == nil {
-			children, _, err = s.Children(path)
+			children, _, err = s.Conn.Children(path)
 		}
 		if failed(err) && sleep(ctx, retryPause) == nil {
 			continue
@@ -144,7 +144,7 @@ func (l rawLock) find(ctx context.Context, s *rawSession, path, id string) (stri
 // wait waits until the contender is first.
 func (l rawLock) wait(ctx context.Context, s *rawSession, path, own string) error {
 	for {
-		children, _, err := s.Children(path)
+		children, _, err := s.Conn.Children(path)
 		if failed(err) && sleep(ctx, retryPause) == nil {
 			continue
 		}
@@ -198,7 +198,7 @@ func libraryLockTurn(ctx context.Context, c *client, s recipes.Client) error {
 		return rawError(err)
 	}
 	// Lock returns neither znode nor token. They are those of the first contender.
-	children, _, err := raw.Children(path)
+	children, _, err := raw.Conn.Children(path)
 	if err != nil || len(children) == 0 {
 		return rawError(cmp.Or(err, zk.ErrNoNode))
 	}

@@ -157,7 +157,7 @@ func (r *rounds) await(ctx, wait context.Context, c *client, s *rawSession, own 
 	if err != nil || there {
 		return err // Curator's member enters at once if ready exists
 	}
-	names, _, err := s.Children(dialectLine)
+	names, _, err := s.Conn.Children(dialectLine)
 	if err != nil {
 		return err
 	}
@@ -192,7 +192,7 @@ func (r *rounds) leave(ctx context.Context, s *rawSession, own string) error {
 		}
 	}
 	for {
-		names, _, err := s.Children(dialectLine)
+		names, _, err := s.Conn.Children(dialectLine)
 		if failed(err) && sleep(ctx, retryPause) == nil {
 			continue
 		}

@@ -80,7 +80,7 @@ func (l stranger) lock(ctx context.Context, c *client, raw *rawSession, path, ma
 func (l stranger) wait(ctx context.Context, s *rawSession, path, own, marker string) error {
 	_, me, _ := l.split(own)
 	for {
-		names, _, err := s.Children(path)
+		names, _, err := s.Conn.Children(path)
 		if failed(err) && sleep(ctx, retryPause) == nil {
 			continue
 		}

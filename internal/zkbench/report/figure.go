@@ -9,7 +9,7 @@ import (
 	"github.com/zkrecipes/zkrecipes/internal/zkbench/unit"
 )
 
-// Figure is a picture of lines on logarithmic scales. All values are positive.
+// Figure is a picture of lines on logarithmic scales. On those all values are positive.
 type Figure struct {
 	Name   string // for files and links: lower case, with hyphens
 	Title  string
@@ -18,6 +18,11 @@ type Figure struct {
 	Series []Series
 	// Percentiles: X is 1/(1-percentile), and its ticks are percentiles.
 	Percentiles bool
+
+	// A figure over time has this number of seconds on X, on a linear scale, and marks.
+	Seconds int
+	Marks   []Mark
+	Linear  bool // Y is linear too, and begins at 0
 }
 
 // Series is one line of a figure.
@@ -51,8 +56,11 @@ var units = []struct{ unit, name, title string }{
 }
 
 // Figures returns the figures of a set: each unit over the contenders, and the
-// distribution of the times in its longest line.
+// distribution of the times in its longest line. Those of timelines are over time.
 func Figures(s Set) (figures []Figure) {
+	if figures = overTime(s); len(figures) > 0 {
+		return figures
+	}
 	for _, u := range units {
 		f := Figure{Name: u.name, Title: u.title, X: "contenders", Y: u.title, Unit: u.unit}
 		for _, lines := range s.Series {
@@ -121,6 +129,9 @@ func distribution(s Set) (Figure, bool) {
 
 // Alternative describes the figure in words, for readers who cannot see it.
 func (f Figure) Alternative() string {
+	if f.Seconds > 0 {
+		return fmt.Sprintf("%s over %d seconds.%s", f.Title, f.Seconds, f.describe())
+	}
 	var b strings.Builder
 	fmt.Fprintf(&b, "%s against %s, both on logarithmic scales.", f.Title, f.X)
 	for _, s := range f.Series {
@@ -146,6 +157,9 @@ func (f Figure) intervals() bool {
 }
 
 func (f Figure) tick(x float64) string {
+	if f.Seconds > 0 {
+		return fmt.Sprintf("%.0f", math.Floor(x))
+	}
 	if !f.Percentiles {
 		return fmt.Sprintf("%g", x)
 	}
@@ -163,6 +177,12 @@ func (f Figure) bounds() (x0, x1, y0, y1 float64) {
 	}
 	if x0 == x1 {
 		x1 = 2 * x0
+	}
+	if f.Seconds > 0 {
+		x0, x1 = 0, float64(f.Seconds)
+	}
+	if f.Linear {
+		return x0, x1, 0, up(max(y1, 1))
 	}
 	return x0, x1, down(y0), up(y1)
 }

@@ -19,6 +19,7 @@ import (
 	"github.com/zkrecipes/zkrecipes/bench/load"
 	"github.com/zkrecipes/zkrecipes/bench/record"
 	"github.com/zkrecipes/zkrecipes/internal/zkbench/histogram"
+	"github.com/zkrecipes/zkrecipes/internal/zkbench/timeline"
 	"github.com/zkrecipes/zkrecipes/internal/zkbench/unit"
 )
 
@@ -221,6 +222,9 @@ func Title(r record.Record, s record.Server) string {
 	}
 	if r.Rate > 0 {
 		t += fmt.Sprintf(", %g/s %s", r.Rate, r.Arrivals)
+	}
+	if len(r.Faults) > 0 {
+		t += ", faults " + timeline.Text(r.Faults)
 	}
 	if r.Workers > 0 {
 		t += fmt.Sprintf(", %d workers", r.Workers)

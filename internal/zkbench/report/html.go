@@ -46,6 +46,7 @@ type pageSet struct {
 	Set
 	ID, Answer    string
 	Table, Memory Table // without rows if there is none
+	Faults        Table
 	Figures       []pageFigure
 	Missing       []string
 	Facts         [][2]string // names and values
@@ -60,7 +61,7 @@ type pageFigure struct {
 func newPageSet(i int, s Set) (pageSet, error) {
 	set := pageSet{
 		Set: s, ID: fmt.Sprintf("set-%d", i+1), Answer: answer(s),
-		Table: tableOf(s, columns), Memory: tableOf(s, memoryColumns), Facts: facts(s.Environment),
+		Table: tableOf(s, columns), Memory: tableOf(s, memoryColumns), Faults: Faults(timelines(s)), Facts: facts(s.Environment),
 	}
 	for _, f := range Figures(s) {
 		var b strings.Builder
@@ -85,13 +86,17 @@ func newPageSet(i int, s Set) (pageSet, error) {
 
 func (f Figure) table() Table {
 	t := Table{Head: []string{"line", f.X, "median", "from", "to"}}
+	if f.Seconds > 0 {
+		t.Head = []string{"line", f.X, "value"}
+	}
 	for _, s := range f.Series {
 		for _, p := range s.Points {
 			from, to := "-", "-"
 			if p.Interval {
 				from, to = unit.Quantity(f.Unit, p.Lo), unit.Quantity(f.Unit, p.Hi)
 			}
-			t.Rows = append(t.Rows, []string{s.Name, f.tick(p.X), unit.Quantity(f.Unit, p.Value), from, to})
+			row := []string{s.Name, f.tick(p.X), unit.Quantity(f.Unit, p.Value), from, to}
+			t.Rows = append(t.Rows, row[:len(t.Head)])
 		}
 	}
 	return t
@@ -117,6 +122,7 @@ var answers = []struct {
 	{unit.Handoffs, "With %d contenders, handoffs per second were %s.", false},
 	{unit.Acquired, "With %d contenders, acquisitions per second were %s.", false},
 	{unit.Ops, "With %d contenders, operations per second were %s.", false},
+	{unit.NoGrant, "With %d contenders, the longest time without a grant after a fault was %s.", true},
 	{unit.HandoffP99, "With %d contenders, 99 of 100 handoffs took at most %s.", true},
 	{unit.WaitP99, "With %d contenders, 99 of 100 waits took at most %s.", true},
 	{unit.ServiceP99, "With %d contenders, 99 of 100 service times were at most %s.", true},

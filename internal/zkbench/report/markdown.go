@@ -14,6 +14,7 @@ var columns = []column{
 	{unit.Handoffs, "handoffs/s"},
 	{unit.Acquired, "acquisitions/s"},
 	{unit.Ops, "ops/s"},
+	{unit.NoGrant, "longest without a grant"},
 	{unit.HandoffP50, "handoff p50"},
 	{unit.HandoffP99, "handoff p99"},
 	{unit.WaitP50, "wait p50"},
@@ -109,6 +110,10 @@ func (t Table) markdown(b *strings.Builder) {
 func Markdown(w io.Writer, sets []Set) error {
 	return sections(w, sets, func(b *strings.Builder, _ int, s Set) {
 		tableOf(s, columns).markdown(b)
+		if f := Faults(timelines(s)); len(f.Rows) > 0 {
+			b.WriteString("\nFaults:\n\n")
+			f.markdown(b)
+		}
 		if m := tableOf(s, memoryColumns); len(m.Rows) > 0 {
 			b.WriteString("\nMemory:\n\n")
 			m.markdown(b)

@@ -39,6 +39,7 @@ func (f Figure) svg(w io.Writer, id string, alone bool) error {
 	d := &drawing{Figure: f}
 	d.x0, d.x1, d.y0, d.y1 = f.bounds()
 	d.legend()
+	d.placeMarks()
 	fmt.Fprintf(d, `<svg class="zk" xmlns="http://www.w3.org/2000/svg" viewBox="0 0 %d %d" role="img" aria-labelledby="%s-t %s-d">`+"\n", width, height, id, id)
 	fmt.Fprintf(d, "<title id=\"%s-t\">%s</title><desc id=\"%s-d\">%s</desc>\n", id, html.EscapeString(f.Title), id, html.EscapeString(f.Alternative()))
 	if alone {
@@ -46,6 +47,7 @@ func (f Figure) svg(w io.Writer, id string, alone bool) error {
 	}
 	fmt.Fprintf(d, `<rect class="bg" width="%d" height="%d"/><text class="title" x="%d" y="22">%s</text>`+"\n", width, height, left, html.EscapeString(f.Title))
 	d.axes()
+	d.marks()
 	for i, s := range f.Series {
 		d.series(i, s)
 	}
@@ -59,6 +61,7 @@ type drawing struct {
 	strings.Builder
 	x0, x1, y0, y1 float64
 	words          []point // positions in the legend, one for each series
+	names          []point // of the marks
 	top            float64 // of the drawing area
 }
 
@@ -81,15 +84,21 @@ func (d *drawing) legend() {
 }
 
 func (d *drawing) x(v float64) float64 {
+	if d.Seconds > 0 {
+		return left + inset + (width-left-right-2*inset)*v/d.x1
+	}
 	return left + inset + (width-left-right-2*inset)*math.Log(v/d.x0)/math.Log(d.x1/d.x0)
 }
 
 func (d *drawing) y(v float64) float64 {
+	if d.Linear {
+		return height - bottom - (height-d.top-bottom)*v/d.y1
+	}
 	return height - bottom - (height-d.top-bottom)*math.Log(v/d.y0)/math.Log(d.y1/d.y0)
 }
 
 func (d *drawing) axes() {
-	for _, v := range ticks(d.y0, d.y1) {
+	for _, v := range d.yTicks() {
 		fmt.Fprintf(d, `<path class="grid" d="M%d %.1fH%d"/><text x="%d" y="%.1f" text-anchor="end">%s</text>`+"\n",
 			left, d.y(v), width-right, left-8, d.y(v)+4, html.EscapeString(tickOf(d.Unit, v)))
 	}
@@ -97,11 +106,17 @@ func (d *drawing) axes() {
 		fmt.Fprintf(d, `<path class="grid" d="M%.1f %.0fV%d"/><text x="%.1f" y="%d" text-anchor="middle">%s</text>`+"\n",
 			d.x(v), d.top, height-bottom, d.x(v), height-bottom+18, d.tick(v))
 	}
-	fmt.Fprintf(d, `<text x="%d" y="%d" text-anchor="middle">%s (logarithmic)</text>`+"\n", (left+width-right)/2, height-12, html.EscapeString(d.X))
-	y := "logarithmic scale" // the title names the unit
+	x, y := d.X+" (logarithmic)", "logarithmic scale" // the title names the unit
 	if d.Y != d.Title {
 		y = d.Y + " (logarithmic)"
 	}
+	if d.Seconds > 0 {
+		x = d.X
+	}
+	if d.Linear {
+		y = d.Y
+	}
+	fmt.Fprintf(d, `<text x="%d" y="%d" text-anchor="middle">%s</text>`+"\n", (left+width-right)/2, height-12, html.EscapeString(x))
 	fmt.Fprintf(d, `<text x="14" y="%d" text-anchor="middle" transform="rotate(-90 14 %[1]d)">%s</text>`+"\n", (top+height-bottom)/2, html.EscapeString(y))
 	if d.intervals() {
 		fmt.Fprintf(d, `<text class="note" x="%d" y="%d" text-anchor="end">bars: 95%% intervals</text>`+"\n", width-right, height-12)
@@ -118,7 +133,17 @@ func tickOf(of string, v float64) string {
 	return strconv.FormatFloat(v/math.Pow(1000, float64(i)), 'g', 4, 64) + string(" kMG"[i])
 }
 
+func (d *drawing) yTicks() []float64 {
+	if d.Linear {
+		return steps(d.y1)
+	}
+	return ticks(d.y0, d.y1)
+}
+
 func (d *drawing) xTicks() (all []float64) {
+	if d.Seconds > 0 {
+		return steps(d.x1)
+	}
 	if !d.Percentiles {
 		return ticks(d.x0, d.x1)
 	}
@@ -135,8 +160,15 @@ func (d *drawing) series(i int, s Series) {
 	fmt.Fprintf(d, `<g class="s%d"><path class="line" d="`, i%4)
 	// Series are shifted, so that none hides another with the same values.
 	aside := 7 * (float64(i) - float64(len(d.Series)-1)/2)
+	if d.Seconds > 0 {
+		aside = 0
+	}
 	for j, p := range s.Points {
-		fmt.Fprintf(d, "%c%.1f %.1f", "ML"[min(j, 1)], d.x(p.X)+aside, d.y(p.Value))
+		step := "ML"[min(j, 1)]
+		if j > 0 && d.Seconds > 0 && p.X > s.Points[j-1].X+1 { // there is no value between them
+			step = 'M'
+		}
+		fmt.Fprintf(d, "%c%.1f %.1f", step, d.x(p.X)+aside, d.y(p.Value))
 	}
 	d.WriteString(`"/>`)
 	for _, p := range s.Points {

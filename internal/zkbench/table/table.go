@@ -200,6 +200,7 @@ var columns = []column{
 	median("time/op", unit.Time, 12),
 	{"speed", row.speed, 20, false},
 	median("handoffs/s", unit.Handoffs, 30),
+	median("longest without a grant", unit.NoGrant, 31),
 	median("handoff p50", unit.HandoffP50, 11),
 	median("handoff p99", unit.HandoffP99, 29),
 	wait("wait p50", unit.WaitP50, 5),
@@ -214,7 +215,7 @@ var columns = []column{
 // wait is a column of medians for workloads without handoffs.
 func wait(head, of string, importance int) column {
 	return column{head: head, importance: importance, cell: func(r, _ row) string {
-		if r.Workload != load.Open && !r.Workload.Own() {
+		if r.Workload != load.Open && r.Workload != load.Timeline && !r.Workload.Own() {
 			return none
 		}
 		return r.Cell(of)

@@ -26,11 +26,12 @@ const (
 	Bytes      = "response-bytes/op"
 	Fallbacks  = "fallbacks/op"   // handoffs by recipes.Handoff that needed a listing
 	Asked      = "asked/op"       // grants that waited for a sync with the leader
-	Acquired   = "acquisitions/s" // of an open load
+	Acquired   = "acquisitions/s" // of an open load, and of a timeline
 	Ops        = "ops/s"          // of workloads of rounds
 	ServiceP50 = "p50-service-ns" // of an open load, and of rounds
 	ServiceP99 = "p99-service-ns"
 	LateP99    = "p99-late-ns" // behind schedule
+	NoGrant    = "no-grant-ns" // of a timeline: the longest time without a grant after a fault
 	TurnsMin   = "min-turns"   // of the contender with the fewest
 	TurnsMax   = "max-turns"
 	TurnsCV    = "cv-turns" // standard deviation over mean: 0 is fair

@@ -10,12 +10,13 @@ import (
 	"strings"
 	"time"
 
+	"github.com/zkrecipes/zkrecipes/cmd/zkrecipes/internal/look/top"
 	"github.com/zkrecipes/zkrecipes/cmd/zkrecipes/internal/verb"
 	"github.com/zkrecipes/zkrecipes/recipes"
 )
 
 // Verbs are the verbs of this package.
-var Verbs = []verb.Verb{auditing, contenders, doctor, initialize, revoke, semaphore}
+var Verbs = []verb.Verb{auditing, contenders, doctor, initialize, revoke, semaphore, top.Verb, upgradePlugin}
 
 // contenderJSON is a contender in JSON.
 type contenderJSON struct {

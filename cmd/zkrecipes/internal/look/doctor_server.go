@@ -3,12 +3,9 @@ package look
 import (
 	"cmp"
 	"context"
-	"crypto/tls"
 	"errors"
 	"fmt"
-	"io"
 	"maps"
-	"net"
 	"slices"
 	"strconv"
 	"strings"
@@ -120,7 +117,7 @@ func takeLock(ctx context.Context, s recipes.Recipes) (skew time.Duration, err e
 // ticks compares the session timeout with the server's tick. A server that does not answer conf
 // is not checked: by default ZooKeeper does not allow it.
 func (v *doctorVerb) ticks(ctx context.Context, security *recipes.TLS, server string, timeout time.Duration) {
-	tick, observer := parseConf(askWord(ctx, security, server, "conf"))
+	tick, observer := parseConf(verb.AskWord(ctx, security, server, "conf"))
 	if tick <= 0 {
 		return
 	}
@@ -147,28 +144,6 @@ func parseConf(answer string) (tick time.Duration, observer bool) {
 		}
 	}
 	return tick, observer
-}
-
-// askWord sends a four-letter word and returns the answer, or "". With TLS a server may end the
-// connection without a closing alert, so an error after the answer does not count.
-func askWord(ctx context.Context, security *recipes.TLS, server, word string) string {
-	dial := new(net.Dialer).DialContext
-	if security != nil {
-		cfg, err := security.ClientConfig()
-		if err != nil {
-			return ""
-		}
-		dial = (&tls.Dialer{Config: cfg}).DialContext
-	}
-	conn, err := dial(ctx, "tcp", server)
-	if err != nil {
-		return ""
-	}
-	defer conn.Close()
-	defer context.AfterFunc(ctx, func() { conn.Close() })()
-	_, _ = io.WriteString(conn, word) // if it fails, there is no answer
-	answer, _ := io.ReadAll(io.LimitReader(conn, 64<<10))
-	return string(answer)
 }
 
 // lines checks the paths, through any of the servers.

@@ -42,6 +42,7 @@ type electVerb struct {
 func (v *electVerb) Flags(f *flag.FlagSet) {
 	v.guard.Flags(f)
 	v.verboseFlag(f)
+	v.statusFlag(f)
 	verb.DialectFlag(f, &v.dialect)
 	f.BoolVar(&v.again, "again", false, "campaign again when the command has ended or the leadership was lost")
 }

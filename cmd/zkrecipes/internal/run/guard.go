@@ -15,6 +15,7 @@ import (
 
 	"github.com/zkrecipes/zkrecipes/cmd/zkrecipes/internal/exit"
 	"github.com/zkrecipes/zkrecipes/cmd/zkrecipes/internal/job"
+	"github.com/zkrecipes/zkrecipes/cmd/zkrecipes/internal/status"
 	"github.com/zkrecipes/zkrecipes/cmd/zkrecipes/internal/verb"
 	"github.com/zkrecipes/zkrecipes/recipes"
 )
@@ -47,6 +48,9 @@ type guard struct {
 
 	retry time.Duration // after a loss, wait this long for another grant; only lock has the flag
 	again bool          // campaign again after a leadership has ended; only elect has the flag
+
+	status string         // the address of served, or ""
+	served *status.Server // nil without -status
 }
 
 // grant is the result of a guard's wait.
@@ -86,6 +90,27 @@ func (g *guard) outlive(t *verb.Tool) (end func(), err error) {
 	}
 	t.Life = g.life
 	return g.life.Close, nil
+}
+
+// statusFlag defines -status, for verbs that can wait or run for long.
+func (g *guard) statusFlag(f *flag.FlagSet) {
+	f.Func("status", "serve /healthz, /leader and /metrics by HTTP at this `address`, such as 127.0.0.1:8080", func(address string) error {
+		g.status = address
+		return status.Check(address)
+	})
+}
+
+// serve serves the status until end. Call it before the plugin starts.
+func (g *guard) serve(t *verb.Tool) (end func(), err error) {
+	if g.status == "" {
+		return func() {}, nil
+	}
+	if g.served, err = status.Listen(g.status); err != nil {
+		return nil, exit.Usage("-status: %w", err)
+	}
+	t.Meters = g.served.Meters
+	t.Event(verb.Event{Event: "status", URL: g.served.URL()}, "status at "+g.served.URL())
+	return g.served.Close, nil
 }
 
 // verboseFlag defines -v, for verbs with a wait queue.
@@ -153,6 +178,11 @@ func (g *guard) run(ctx context.Context, t *verb.Tool, acquire func(context.Cont
 	if err != nil {
 		return err
 	}
+	unserve, err := g.serve(t)
+	if err != nil {
+		return err
+	}
+	defer unserve()
 	end, err := g.outlive(t)
 	if err != nil {
 		return err
@@ -185,6 +215,7 @@ func (g *guard) run(ctx context.Context, t *verb.Tool, acquire func(context.Cont
 func (g *guard) once(ctx context.Context, t *verb.Tool, p verb.Patience, r *job.Relay, program string,
 	acquire func(context.Context, recipes.Client) (grant, error)) (held *holding, err error) {
 	acquireShown := func(ctx context.Context, s recipes.Client) (grant, error) {
+		g.served.Opened(s)
 		stop := g.showWait(ctx, s, t)
 		h, err := acquire(ctx, s)
 		stop()
@@ -194,6 +225,7 @@ func (g *guard) once(ctx context.Context, t *verb.Tool, p verb.Patience, r *job.
 		return h, err
 	}
 	err = verb.Await(ctx, t, p, acquireShown, func(h grant) (err error) {
+		defer g.served.Granted(g.path, h.Grant)()
 		t.Event(verb.Event{Event: "acquired", Path: g.path, Token: int64(h.Token())}, "")
 		held, err = g.hold(h, t, r, program)
 		return err

@@ -108,6 +108,7 @@ type lockVerb struct {
 func (v *lockVerb) Flags(f *flag.FlagSet) {
 	v.guard.Flags(f)
 	v.verboseFlag(f)
+	v.statusFlag(f)
 	verb.DialectFlag(f, &v.dialect)
 	f.StringVar(&v.shell, "c", "", "run this `command` with sh, instead of a command after --")
 	f.IntVar(&v.conflict, "conflict-exit-code", exit.Timeout, "exit with this `code` if the lock was not granted, like flock -E")

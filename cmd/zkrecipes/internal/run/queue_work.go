@@ -72,6 +72,7 @@ type queueWorkVerb struct {
 func (v *queueWorkVerb) Flags(f *flag.FlagSet) {
 	v.graceFlag(f)
 	v.closeFlag(f)
+	v.statusFlag(f)
 	v.priorities.Flag(f)
 	f.BoolVar(&v.argument, "argument", false, "pass the data as the last argument, and nothing on stdin")
 	f.IntVar(&v.parallel, "parallel", 1, "process this `number` of elements at a time")
@@ -96,12 +97,20 @@ func (v *queueWorkVerb) Run(ctx context.Context, t *verb.Tool) error {
 	}
 	v.t = t
 	p := verb.Patience{Failure: "the worker has stopped"}
+	unserve, err := v.serve(t)
+	if err != nil {
+		return err
+	}
+	defer unserve()
 	end, err := v.outlive(t)
 	if err != nil {
 		return err
 	}
 	defer end()
-	open := func(s recipes.Client) (recipes.Consumer, error) { return v.priorities.Open(s, v.path, v.config()) }
+	open := func(s recipes.Client) (recipes.Consumer, error) {
+		v.served.Opened(s)
+		return v.priorities.Open(s, v.path, v.config())
+	}
 	err = verb.Wait(ctx, t, p, open, v.work)
 	if ended, _ := errors.AsType[exit.Error](err); ended.Code > job.ExitSignal {
 		return nil // a signal, while no server answered
@@ -145,6 +154,7 @@ func (v *queueWorkVerb) loop(ctx context.Context, q recipes.Consumer) error {
 // handle runs the command for one element, and acknowledges the element. Its error is the
 // reason to deliver the element again.
 func (v *queueWorkVerb) handle(ctx context.Context, d recipes.Delivery) error {
+	defer v.served.Granted(v.path, d)()
 	lost := d.Done()
 	argv, stdin := v.argv, io.Reader(strings.NewReader(string(d.Element().Data)))
 	if v.argument {

@@ -33,7 +33,7 @@ func Await[T any](ctx context.Context, t *Tool, p Patience,
 	take func(context.Context, recipes.Client) (T, error), use func(T) error) (err error) {
 	bounded, cancel := within(ctx, p.Timeout)
 	defer cancel()
-	c := &connection{Tool: t}
+	c := &connection{Tool: t, lasting: true}
 	if p.Try {
 		c.timeout = t.connectTimeout
 	}

@@ -20,7 +20,7 @@ const CompletionTime = 300 * time.Millisecond
 
 // AutocompleteArgs implements cli.CommandAutocomplete. It completes PATH from the servers.
 func (c *Command) AutocompleteArgs() complete.Predictor {
-	if !strings.Contains(" "+c.Usage, " PATH") {
+	if !strings.Contains(" "+c.Usage, " PATH") && !strings.Contains(c.Usage, "[ROOT]") {
 		return complete.PredictNothing
 	}
 	return complete.PredictFunc(func(a complete.Args) []string { return c.paths(a.Completed, a.Last) })
@@ -77,23 +77,14 @@ func (t *Tool) children(path string) []string {
 	}
 }
 
-func (c *connection) children(ctx context.Context, path string) (found []string) {
+func (c *connection) children(ctx context.Context, path string) []string {
 	s, err := c.open(ctx)
 	if err != nil {
 		return nil
 	}
-	all, err := s.Names(path) // package recipes has no other listing
+	names, err := s.Children(ctx, path)
 	if err != nil {
 		return nil
 	}
-	records, err := all.List(ctx)
-	if err != nil {
-		return nil
-	}
-	for _, r := range records {
-		if !ofRecipes.MatchString(r.Name) {
-			found = append(found, r.Name)
-		}
-	}
-	return found
+	return slices.DeleteFunc(names, ofRecipes.MatchString)
 }

@@ -105,7 +105,7 @@ func (t *Tool) Line(value any, text string) error {
 
 // Event is an event of a hold, a delivery or a wait, in JSON. Its field Event is acquired,
 // lost, asked, killed, exited, released, waiting, again, left, unreleased, unacknowledged,
-// unclosed, reconnecting or reconnected. In queue work it is acknowledged, returned,
+// unclosed, reconnecting, reconnected or status. In queue work it is acknowledged, returned,
 // unreturned or dead.
 type Event struct {
 	Event   string   `json:"event"`
@@ -117,6 +117,7 @@ type Event struct {
 	Ahead   *int     `json:"ahead,omitempty"`   // of waiting: the number of contenders ahead
 	Holders []string `json:"holders,omitempty"` // of waiting: the data of the holders
 	Shares  string   `json:"shares,omitempty"`  // of owns: the numbers, with commas
+	URL     string   `json:"url,omitempty"`     // of status
 }
 
 // Event writes an event to stderr. In text it writes only text, if there is any.

@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/hashicorp/go-hclog"
+	"go.opentelemetry.io/otel/metric"
 
 	"github.com/zkrecipes/zkrecipes/cmd/zkrecipes/internal/exit"
 	"github.com/zkrecipes/zkrecipes/cmd/zkrecipes/internal/job"
@@ -24,7 +25,9 @@ const CloseTimeout = 10 * time.Second
 type Tool struct {
 	Stdout, Stderr io.Writer
 	JSON           bool
-	Life           *job.Lifetime // of the verb's commands, or nil
+	Reads          int                  // the most reads a second of a session; 0: no limit
+	Life           *job.Lifetime        // of the verb's commands, or nil
+	Meters         metric.MeterProvider // gets the metrics of sessions and holds; may be nil
 
 	// Launch is host.Supervise, except in tests.
 	Launch func(context.Context, host.Config) (Plugin, error)
@@ -48,9 +51,11 @@ func (t *Tool) Load() (hostconfig.Config, error) {
 	if err != nil {
 		return cfg, exit.With(exit.Misuse, "%w", err)
 	}
+	cfg.ZooKeeper.ReadsPerSecond = t.Reads
 	if t.Life != nil {
 		cfg.Plugin.Lifetime = t.Life.Reader
 	}
+	cfg.Plugin.MeterProvider = t.Meters
 	var reported hclog.ExcludeByMessage // the tool itself reports a loss, and what follows from it
 	reported.Add("session lost")
 	cfg.Plugin.Logger = hclog.New(&hclog.LoggerOptions{
@@ -67,6 +72,8 @@ type connection struct {
 	plugin Plugin
 
 	timeout time.Duration // bounds the opening of a session; 0: only ctx does
+	lasting bool          // the verb may run for long: it can upgrade its plugin
+	control *control      // nil if it is not lasting
 }
 
 // Plugin contains the methods of host.Supervisor that the tool calls.
@@ -101,6 +108,11 @@ func (c *connection) start(ctx context.Context) (err error) {
 		return exit.OwnError{Err: err}
 	}
 	c.plugin = p
+	if c.lasting {
+		if c.control, err = c.serveControl(); err != nil {
+			c.cfg.Plugin.Logger.Warn("upgrade-plugin cannot reach this process", "error", err)
+		}
+	}
 	return nil
 }
 
@@ -110,6 +122,7 @@ func (c *connection) end(err error) {
 	if c.plugin == nil {
 		return
 	}
+	c.control.close()
 	ctx, cancel := context.WithTimeout(context.Background(), CloseTimeout)
 	defer cancel()
 	if closing := c.plugin.Close(ctx); closing != nil && err == nil {

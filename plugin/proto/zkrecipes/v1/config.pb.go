@@ -43,9 +43,12 @@ type Config struct {
 	MaxPacket int32 `protobuf:"varint,8,opt,name=max_packet,json=maxPacket,proto3" json:"max_packet,omitempty"`
 	// If present, authenticates each connection by SASL. A plugin without the capability "sasl"
 	// ignores it, and the session would not be authenticated: ask for the capability first.
-	Sasl          *Sasl `protobuf:"bytes,9,opt,name=sasl,proto3" json:"sasl,omitempty"`
-	unknownFields protoimpl.UnknownFields
-	sizeCache     protoimpl.SizeCache
+	Sasl *Sasl `protobuf:"bytes,9,opt,name=sasl,proto3" json:"sasl,omitempty"`
+	// Bounds the reads and listings without a watch that the session sends in a second, and spreads
+	// them evenly. 0 is no bound. A plugin without the capability "children" ignores it.
+	ReadsPerSecond int32 `protobuf:"varint,10,opt,name=reads_per_second,json=readsPerSecond,proto3" json:"reads_per_second,omitempty"`
+	unknownFields  protoimpl.UnknownFields
+	sizeCache      protoimpl.SizeCache
 }
 
 func (x *Config) Reset() {
@@ -139,6 +142,13 @@ func (x *Config) GetSasl() *Sasl {
 		return x.Sasl
 	}
 	return nil
+}
+
+func (x *Config) GetReadsPerSecond() int32 {
+	if x != nil {
+		return x.ReadsPerSecond
+	}
+	return 0
 }
 
 // Digest is a user and password of ZooKeeper's digest scheme.
@@ -437,7 +447,7 @@ var File_zkrecipes_v1_config_proto protoreflect.FileDescriptor
 
 const file_zkrecipes_v1_config_proto_rawDesc = "" +
 	"\n" +
-	"\x19zkrecipes/v1/config.proto\x12\fzkrecipes.v1\x1a\x1egoogle/protobuf/duration.proto\"\x99\x03\n" +
+	"\x19zkrecipes/v1/config.proto\x12\fzkrecipes.v1\x1a\x1egoogle/protobuf/duration.proto\"\xc3\x03\n" +
 	"\x06Config\x12\x18\n" +
 	"\aservers\x18\x01 \x03(\tR\aservers\x12\x16\n" +
 	"\x06chroot\x18\x02 \x01(\tR\x06chroot\x12B\n" +
@@ -448,7 +458,9 @@ const file_zkrecipes_v1_config_proto_rawDesc = "" +
 	"\x03tls\x18\a \x01(\v2\x1f.zkrecipes.v1.TransportSecurityR\x03tls\x12\x1d\n" +
 	"\n" +
 	"max_packet\x18\b \x01(\x05R\tmaxPacket\x12&\n" +
-	"\x04sasl\x18\t \x01(\v2\x12.zkrecipes.v1.SaslR\x04sasl\"8\n" +
+	"\x04sasl\x18\t \x01(\v2\x12.zkrecipes.v1.SaslR\x04sasl\x12(\n" +
+	"\x10reads_per_second\x18\n" +
+	" \x01(\x05R\x0ereadsPerSecond\"8\n" +
 	"\x06Digest\x12\x12\n" +
 	"\x04user\x18\x01 \x01(\tR\x04user\x12\x1a\n" +
 	"\bpassword\x18\x02 \x01(\tR\bpassword\"\xbb\x01\n" +

@@ -73,6 +73,104 @@ func (Mode) EnumDescriptor() ([]byte, []int) {
 	return file_zkrecipes_v1_contender_proto_rawDescGZIP(), []int{0}
 }
 
+// ChildrenRequest names a path.
+type ChildrenRequest struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	Session       string                 `protobuf:"bytes,1,opt,name=session,proto3" json:"session,omitempty"`
+	Path          string                 `protobuf:"bytes,2,opt,name=path,proto3" json:"path,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *ChildrenRequest) Reset() {
+	*x = ChildrenRequest{}
+	mi := &file_zkrecipes_v1_contender_proto_msgTypes[0]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *ChildrenRequest) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*ChildrenRequest) ProtoMessage() {}
+
+func (x *ChildrenRequest) ProtoReflect() protoreflect.Message {
+	mi := &file_zkrecipes_v1_contender_proto_msgTypes[0]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use ChildrenRequest.ProtoReflect.Descriptor instead.
+func (*ChildrenRequest) Descriptor() ([]byte, []int) {
+	return file_zkrecipes_v1_contender_proto_rawDescGZIP(), []int{0}
+}
+
+func (x *ChildrenRequest) GetSession() string {
+	if x != nil {
+		return x.Session
+	}
+	return ""
+}
+
+func (x *ChildrenRequest) GetPath() string {
+	if x != nil {
+		return x.Path
+	}
+	return ""
+}
+
+// ChildrenResponse lists the names of the children of a path, sorted.
+type ChildrenResponse struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	Names         []string               `protobuf:"bytes,1,rep,name=names,proto3" json:"names,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *ChildrenResponse) Reset() {
+	*x = ChildrenResponse{}
+	mi := &file_zkrecipes_v1_contender_proto_msgTypes[1]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *ChildrenResponse) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*ChildrenResponse) ProtoMessage() {}
+
+func (x *ChildrenResponse) ProtoReflect() protoreflect.Message {
+	mi := &file_zkrecipes_v1_contender_proto_msgTypes[1]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use ChildrenResponse.ProtoReflect.Descriptor instead.
+func (*ChildrenResponse) Descriptor() ([]byte, []int) {
+	return file_zkrecipes_v1_contender_proto_rawDescGZIP(), []int{1}
+}
+
+func (x *ChildrenResponse) GetNames() []string {
+	if x != nil {
+		return x.Names
+	}
+	return nil
+}
+
 // ContendersRequest names a path.
 type ContendersRequest struct {
 	state   protoimpl.MessageState `protogen:"open.v1"`
@@ -89,7 +187,7 @@ type ContendersRequest struct {
 
 func (x *ContendersRequest) Reset() {
 	*x = ContendersRequest{}
-	mi := &file_zkrecipes_v1_contender_proto_msgTypes[0]
+	mi := &file_zkrecipes_v1_contender_proto_msgTypes[2]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -101,7 +199,7 @@ func (x *ContendersRequest) String() string {
 func (*ContendersRequest) ProtoMessage() {}
 
 func (x *ContendersRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_zkrecipes_v1_contender_proto_msgTypes[0]
+	mi := &file_zkrecipes_v1_contender_proto_msgTypes[2]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -114,7 +212,7 @@ func (x *ContendersRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ContendersRequest.ProtoReflect.Descriptor instead.
 func (*ContendersRequest) Descriptor() ([]byte, []int) {
-	return file_zkrecipes_v1_contender_proto_rawDescGZIP(), []int{0}
+	return file_zkrecipes_v1_contender_proto_rawDescGZIP(), []int{2}
 }
 
 func (x *ContendersRequest) GetSession() string {
@@ -165,7 +263,7 @@ type ContendersResponse struct {
 
 func (x *ContendersResponse) Reset() {
 	*x = ContendersResponse{}
-	mi := &file_zkrecipes_v1_contender_proto_msgTypes[1]
+	mi := &file_zkrecipes_v1_contender_proto_msgTypes[3]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -177,7 +275,7 @@ func (x *ContendersResponse) String() string {
 func (*ContendersResponse) ProtoMessage() {}
 
 func (x *ContendersResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_zkrecipes_v1_contender_proto_msgTypes[1]
+	mi := &file_zkrecipes_v1_contender_proto_msgTypes[3]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -190,7 +288,7 @@ func (x *ContendersResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ContendersResponse.ProtoReflect.Descriptor instead.
 func (*ContendersResponse) Descriptor() ([]byte, []int) {
-	return file_zkrecipes_v1_contender_proto_rawDescGZIP(), []int{1}
+	return file_zkrecipes_v1_contender_proto_rawDescGZIP(), []int{3}
 }
 
 func (x *ContendersResponse) GetContenders() []*Contender {
@@ -235,7 +333,7 @@ type Verdict struct {
 
 func (x *Verdict) Reset() {
 	*x = Verdict{}
-	mi := &file_zkrecipes_v1_contender_proto_msgTypes[2]
+	mi := &file_zkrecipes_v1_contender_proto_msgTypes[4]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -247,7 +345,7 @@ func (x *Verdict) String() string {
 func (*Verdict) ProtoMessage() {}
 
 func (x *Verdict) ProtoReflect() protoreflect.Message {
-	mi := &file_zkrecipes_v1_contender_proto_msgTypes[2]
+	mi := &file_zkrecipes_v1_contender_proto_msgTypes[4]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -260,7 +358,7 @@ func (x *Verdict) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Verdict.ProtoReflect.Descriptor instead.
 func (*Verdict) Descriptor() ([]byte, []int) {
-	return file_zkrecipes_v1_contender_proto_rawDescGZIP(), []int{2}
+	return file_zkrecipes_v1_contender_proto_rawDescGZIP(), []int{4}
 }
 
 func (x *Verdict) GetKind() string {
@@ -328,7 +426,7 @@ type Contender struct {
 
 func (x *Contender) Reset() {
 	*x = Contender{}
-	mi := &file_zkrecipes_v1_contender_proto_msgTypes[3]
+	mi := &file_zkrecipes_v1_contender_proto_msgTypes[5]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -340,7 +438,7 @@ func (x *Contender) String() string {
 func (*Contender) ProtoMessage() {}
 
 func (x *Contender) ProtoReflect() protoreflect.Message {
-	mi := &file_zkrecipes_v1_contender_proto_msgTypes[3]
+	mi := &file_zkrecipes_v1_contender_proto_msgTypes[5]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -353,7 +451,7 @@ func (x *Contender) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Contender.ProtoReflect.Descriptor instead.
 func (*Contender) Descriptor() ([]byte, []int) {
-	return file_zkrecipes_v1_contender_proto_rawDescGZIP(), []int{3}
+	return file_zkrecipes_v1_contender_proto_rawDescGZIP(), []int{5}
 }
 
 func (x *Contender) GetZnode() string {
@@ -482,7 +580,7 @@ type Foreign struct {
 
 func (x *Foreign) Reset() {
 	*x = Foreign{}
-	mi := &file_zkrecipes_v1_contender_proto_msgTypes[4]
+	mi := &file_zkrecipes_v1_contender_proto_msgTypes[6]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -494,7 +592,7 @@ func (x *Foreign) String() string {
 func (*Foreign) ProtoMessage() {}
 
 func (x *Foreign) ProtoReflect() protoreflect.Message {
-	mi := &file_zkrecipes_v1_contender_proto_msgTypes[4]
+	mi := &file_zkrecipes_v1_contender_proto_msgTypes[6]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -507,7 +605,7 @@ func (x *Foreign) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Foreign.ProtoReflect.Descriptor instead.
 func (*Foreign) Descriptor() ([]byte, []int) {
-	return file_zkrecipes_v1_contender_proto_rawDescGZIP(), []int{4}
+	return file_zkrecipes_v1_contender_proto_rawDescGZIP(), []int{6}
 }
 
 func (x *Foreign) GetDialect() string {
@@ -545,7 +643,7 @@ type Place struct {
 
 func (x *Place) Reset() {
 	*x = Place{}
-	mi := &file_zkrecipes_v1_contender_proto_msgTypes[5]
+	mi := &file_zkrecipes_v1_contender_proto_msgTypes[7]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -557,7 +655,7 @@ func (x *Place) String() string {
 func (*Place) ProtoMessage() {}
 
 func (x *Place) ProtoReflect() protoreflect.Message {
-	mi := &file_zkrecipes_v1_contender_proto_msgTypes[5]
+	mi := &file_zkrecipes_v1_contender_proto_msgTypes[7]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -570,7 +668,7 @@ func (x *Place) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Place.ProtoReflect.Descriptor instead.
 func (*Place) Descriptor() ([]byte, []int) {
-	return file_zkrecipes_v1_contender_proto_rawDescGZIP(), []int{5}
+	return file_zkrecipes_v1_contender_proto_rawDescGZIP(), []int{7}
 }
 
 func (x *Place) GetZnode() string {
@@ -591,7 +689,12 @@ var File_zkrecipes_v1_contender_proto protoreflect.FileDescriptor
 
 const file_zkrecipes_v1_contender_proto_rawDesc = "" +
 	"\n" +
-	"\x1czkrecipes/v1/contender.proto\x12\fzkrecipes.v1\x1a\x1egoogle/protobuf/duration.proto\x1a\x1fgoogle/protobuf/timestamp.proto\"q\n" +
+	"\x1czkrecipes/v1/contender.proto\x12\fzkrecipes.v1\x1a\x1egoogle/protobuf/duration.proto\x1a\x1fgoogle/protobuf/timestamp.proto\"?\n" +
+	"\x0fChildrenRequest\x12\x18\n" +
+	"\asession\x18\x01 \x01(\tR\asession\x12\x12\n" +
+	"\x04path\x18\x02 \x01(\tR\x04path\"(\n" +
+	"\x10ChildrenResponse\x12\x14\n" +
+	"\x05names\x18\x01 \x03(\tR\x05names\"q\n" +
 	"\x11ContendersRequest\x12\x18\n" +
 	"\asession\x18\x01 \x01(\tR\asession\x12\x12\n" +
 	"\x04path\x18\x02 \x01(\tR\x04path\x12\x14\n" +
@@ -640,10 +743,11 @@ const file_zkrecipes_v1_contender_proto_rawDesc = "" +
 	"\x10MODE_UNSPECIFIED\x10\x00\x12\r\n" +
 	"\tMODE_READ\x10\x01\x12\x0e\n" +
 	"\n" +
-	"MODE_WRITE\x10\x022c\n" +
+	"MODE_WRITE\x10\x022\xae\x01\n" +
 	"\x10ContenderService\x12O\n" +
 	"\n" +
-	"Contenders\x12\x1f.zkrecipes.v1.ContendersRequest\x1a .zkrecipes.v1.ContendersResponseBFZDgithub.com/zkrecipes/zkrecipes/plugin/proto/zkrecipes/v1;zkrecipesv1b\x06proto3"
+	"Contenders\x12\x1f.zkrecipes.v1.ContendersRequest\x1a .zkrecipes.v1.ContendersResponse\x12I\n" +
+	"\bChildren\x12\x1d.zkrecipes.v1.ChildrenRequest\x1a\x1e.zkrecipes.v1.ChildrenResponseBFZDgithub.com/zkrecipes/zkrecipes/plugin/proto/zkrecipes/v1;zkrecipesv1b\x06proto3"
 
 var (
 	file_zkrecipes_v1_contender_proto_rawDescOnce sync.Once
@@ -658,32 +762,36 @@ func file_zkrecipes_v1_contender_proto_rawDescGZIP() []byte {
 }
 
 var file_zkrecipes_v1_contender_proto_enumTypes = make([]protoimpl.EnumInfo, 1)
-var file_zkrecipes_v1_contender_proto_msgTypes = make([]protoimpl.MessageInfo, 6)
+var file_zkrecipes_v1_contender_proto_msgTypes = make([]protoimpl.MessageInfo, 8)
 var file_zkrecipes_v1_contender_proto_goTypes = []any{
 	(Mode)(0),                     // 0: zkrecipes.v1.Mode
-	(*ContendersRequest)(nil),     // 1: zkrecipes.v1.ContendersRequest
-	(*ContendersResponse)(nil),    // 2: zkrecipes.v1.ContendersResponse
-	(*Verdict)(nil),               // 3: zkrecipes.v1.Verdict
-	(*Contender)(nil),             // 4: zkrecipes.v1.Contender
-	(*Foreign)(nil),               // 5: zkrecipes.v1.Foreign
-	(*Place)(nil),                 // 6: zkrecipes.v1.Place
-	(*timestamppb.Timestamp)(nil), // 7: google.protobuf.Timestamp
-	(*durationpb.Duration)(nil),   // 8: google.protobuf.Duration
+	(*ChildrenRequest)(nil),       // 1: zkrecipes.v1.ChildrenRequest
+	(*ChildrenResponse)(nil),      // 2: zkrecipes.v1.ChildrenResponse
+	(*ContendersRequest)(nil),     // 3: zkrecipes.v1.ContendersRequest
+	(*ContendersResponse)(nil),    // 4: zkrecipes.v1.ContendersResponse
+	(*Verdict)(nil),               // 5: zkrecipes.v1.Verdict
+	(*Contender)(nil),             // 6: zkrecipes.v1.Contender
+	(*Foreign)(nil),               // 7: zkrecipes.v1.Foreign
+	(*Place)(nil),                 // 8: zkrecipes.v1.Place
+	(*timestamppb.Timestamp)(nil), // 9: google.protobuf.Timestamp
+	(*durationpb.Duration)(nil),   // 10: google.protobuf.Duration
 }
 var file_zkrecipes_v1_contender_proto_depIdxs = []int32{
-	4, // 0: zkrecipes.v1.ContendersResponse.contenders:type_name -> zkrecipes.v1.Contender
-	3, // 1: zkrecipes.v1.ContendersResponse.verdicts:type_name -> zkrecipes.v1.Verdict
-	5, // 2: zkrecipes.v1.Verdict.foreign:type_name -> zkrecipes.v1.Foreign
-	7, // 3: zkrecipes.v1.Contender.since:type_name -> google.protobuf.Timestamp
-	0, // 4: zkrecipes.v1.Contender.mode:type_name -> zkrecipes.v1.Mode
-	8, // 5: zkrecipes.v1.Contender.grace:type_name -> google.protobuf.Duration
-	1, // 6: zkrecipes.v1.ContenderService.Contenders:input_type -> zkrecipes.v1.ContendersRequest
-	2, // 7: zkrecipes.v1.ContenderService.Contenders:output_type -> zkrecipes.v1.ContendersResponse
-	7, // [7:8] is the sub-list for method output_type
-	6, // [6:7] is the sub-list for method input_type
-	6, // [6:6] is the sub-list for extension type_name
-	6, // [6:6] is the sub-list for extension extendee
-	0, // [0:6] is the sub-list for field type_name
+	6,  // 0: zkrecipes.v1.ContendersResponse.contenders:type_name -> zkrecipes.v1.Contender
+	5,  // 1: zkrecipes.v1.ContendersResponse.verdicts:type_name -> zkrecipes.v1.Verdict
+	7,  // 2: zkrecipes.v1.Verdict.foreign:type_name -> zkrecipes.v1.Foreign
+	9,  // 3: zkrecipes.v1.Contender.since:type_name -> google.protobuf.Timestamp
+	0,  // 4: zkrecipes.v1.Contender.mode:type_name -> zkrecipes.v1.Mode
+	10, // 5: zkrecipes.v1.Contender.grace:type_name -> google.protobuf.Duration
+	3,  // 6: zkrecipes.v1.ContenderService.Contenders:input_type -> zkrecipes.v1.ContendersRequest
+	1,  // 7: zkrecipes.v1.ContenderService.Children:input_type -> zkrecipes.v1.ChildrenRequest
+	4,  // 8: zkrecipes.v1.ContenderService.Contenders:output_type -> zkrecipes.v1.ContendersResponse
+	2,  // 9: zkrecipes.v1.ContenderService.Children:output_type -> zkrecipes.v1.ChildrenResponse
+	8,  // [8:10] is the sub-list for method output_type
+	6,  // [6:8] is the sub-list for method input_type
+	6,  // [6:6] is the sub-list for extension type_name
+	6,  // [6:6] is the sub-list for extension extendee
+	0,  // [0:6] is the sub-list for field type_name
 }
 
 func init() { file_zkrecipes_v1_contender_proto_init() }
@@ -697,7 +805,7 @@ func file_zkrecipes_v1_contender_proto_init() {
 			GoPackagePath: reflect.TypeOf(x{}).PkgPath(),
 			RawDescriptor: unsafe.Slice(unsafe.StringData(file_zkrecipes_v1_contender_proto_rawDesc), len(file_zkrecipes_v1_contender_proto_rawDesc)),
 			NumEnums:      1,
-			NumMessages:   6,
+			NumMessages:   8,
 			NumExtensions: 0,
 			NumServices:   1,
 		},

@@ -20,6 +20,7 @@ const _ = grpc.SupportPackageIsVersion9
 
 const (
 	ContenderService_Contenders_FullMethodName = "/zkrecipes.v1.ContenderService/Contenders"
+	ContenderService_Children_FullMethodName   = "/zkrecipes.v1.ContenderService/Children"
 )
 
 // ContenderServiceClient is the client API for ContenderService service.
@@ -31,6 +32,9 @@ type ContenderServiceClient interface {
 	// Contenders returns the contenders at a path. The result may be outdated on arrival.
 	// A path that does not exist has no contenders.
 	Contenders(ctx context.Context, in *ContendersRequest, opts ...grpc.CallOption) (*ContendersResponse, error)
+	// Children returns the names of the znodes directly below a path, whatever program has created
+	// them. A path that does not exist is NO_NODE. Needs the capability "children".
+	Children(ctx context.Context, in *ChildrenRequest, opts ...grpc.CallOption) (*ChildrenResponse, error)
 }
 
 type contenderServiceClient struct {
@@ -51,6 +55,16 @@ func (c *contenderServiceClient) Contenders(ctx context.Context, in *ContendersR
 	return out, nil
 }
 
+func (c *contenderServiceClient) Children(ctx context.Context, in *ChildrenRequest, opts ...grpc.CallOption) (*ChildrenResponse, error) {
+	cOpts := append([]grpc.CallOption{grpc.StaticMethod()}, opts...)
+	out := new(ChildrenResponse)
+	err := c.cc.Invoke(ctx, ContenderService_Children_FullMethodName, in, out, cOpts...)
+	if err != nil {
+		return nil, err
+	}
+	return out, nil
+}
+
 // ContenderServiceServer is the server API for ContenderService service.
 // All implementations must embed UnimplementedContenderServiceServer
 // for forward compatibility.
@@ -60,6 +74,9 @@ type ContenderServiceServer interface {
 	// Contenders returns the contenders at a path. The result may be outdated on arrival.
 	// A path that does not exist has no contenders.
 	Contenders(context.Context, *ContendersRequest) (*ContendersResponse, error)
+	// Children returns the names of the znodes directly below a path, whatever program has created
+	// them. A path that does not exist is NO_NODE. Needs the capability "children".
+	Children(context.Context, *ChildrenRequest) (*ChildrenResponse, error)
 	mustEmbedUnimplementedContenderServiceServer()
 }
 
@@ -72,6 +89,9 @@ type UnimplementedContenderServiceServer struct{}
 
 func (UnimplementedContenderServiceServer) Contenders(context.Context, *ContendersRequest) (*ContendersResponse, error) {
 	return nil, status.Error(codes.Unimplemented, "method Contenders not implemented")
+}
+func (UnimplementedContenderServiceServer) Children(context.Context, *ChildrenRequest) (*ChildrenResponse, error) {
+	return nil, status.Error(codes.Unimplemented, "method Children not implemented")
 }
 func (UnimplementedContenderServiceServer) mustEmbedUnimplementedContenderServiceServer() {}
 func (UnimplementedContenderServiceServer) testEmbeddedByValue()                          {}
@@ -112,6 +132,24 @@ func _ContenderService_Contenders_Handler(srv interface{}, ctx context.Context, 
 	return interceptor(ctx, in, info, handler)
 }
 
+func _ContenderService_Children_Handler(srv interface{}, ctx context.Context, dec func(interface{}) error, interceptor grpc.UnaryServerInterceptor) (interface{}, error) {
+	in := new(ChildrenRequest)
+	if err := dec(in); err != nil {
+		return nil, err
+	}
+	if interceptor == nil {
+		return srv.(ContenderServiceServer).Children(ctx, in)
+	}
+	info := &grpc.UnaryServerInfo{
+		Server:     srv,
+		FullMethod: ContenderService_Children_FullMethodName,
+	}
+	handler := func(ctx context.Context, req interface{}) (interface{}, error) {
+		return srv.(ContenderServiceServer).Children(ctx, req.(*ChildrenRequest))
+	}
+	return interceptor(ctx, in, info, handler)
+}
+
 // ContenderService_ServiceDesc is the grpc.ServiceDesc for ContenderService service.
 // It's only intended for direct use with grpc.RegisterService,
 // and not to be introspected or modified (even as a copy)
@@ -122,6 +160,10 @@ var ContenderService_ServiceDesc = grpc.ServiceDesc{
 		{
 			MethodName: "Contenders",
 			Handler:    _ContenderService_Contenders_Handler,
+		},
+		{
+			MethodName: "Children",
+			Handler:    _ContenderService_Children_Handler,
 		},
 	},
 	Streams:  []grpc.StreamDesc{},

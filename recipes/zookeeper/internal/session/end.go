@@ -53,6 +53,7 @@ func (s *Session) tryToClose() {
 // has closed the session, takeDown also closes it at the server.
 func (s *Session) takeDown(reason error) {
 	defer close(s.shutdown)
+	defer s.tellEnd()
 	s.mu.Lock()
 	begun, id := s.wire.Begun(), s.id
 	s.mu.Unlock()
@@ -95,6 +96,16 @@ func (s *Session) takeDown(reason error) {
 	default:
 		s.closeErr = fmt.Errorf("close session: %w: the server has not confirmed it; it deletes the session's znodes after %v at the latest (%w)",
 			recipes.ErrUnknownOutcome, s.Timeout(), reason)
+	}
+}
+
+func (s *Session) tellEnd() {
+	s.mu.Lock()
+	f := s.onEnd
+	s.over = true
+	s.mu.Unlock()
+	if f != nil {
+		f()
 	}
 }
 

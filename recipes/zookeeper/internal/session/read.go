@@ -3,6 +3,7 @@ package session
 import (
 	"context"
 	"errors"
+	"time"
 
 	"github.com/zkrecipes/zkrecipes/recipes"
 	"github.com/zkrecipes/zkrecipes/recipes/zookeeper/internal/conn"
@@ -76,27 +77,42 @@ func readAgain[T any](ctx context.Context, s *Session, what, path string, f func
 	}
 }
 
+// paced is ask for a read that sets no watch: SessionConfig.ReadsPerSecond delays it.
+func paced[T any](ctx context.Context, s *Session, what, path string, request conn.Request, read func(conn.Reply) (T, error)) (T, error) {
+	if s.pace != nil {
+		turn := time.NewTimer(s.pace.Reserve().Delay())
+		defer turn.Stop()
+		select {
+		case <-turn.C:
+		case <-ctx.Done():
+			var none T
+			return none, s.Interrupted(what+" "+path, ctx)
+		}
+	}
+	return ask(ctx, s, what, path, request, read)
+}
+
 // Children returns the names of a znode's children, in no particular order.
 func (s *Session) Children(ctx context.Context, path string) ([]string, error) {
-	l, err := ask(ctx, s, "list", path, conn.Children(s.full(path), false), conn.Reply.Listing)
+	l, err := paced(ctx, s, "list", path, conn.Children(s.full(path), false), conn.Reply.Listing)
 	return l.Names, err
 }
 
 // List returns the names of a znode's children and the znode's record at that time.
 // SessionConfig.MaxPacket does not limit it.
 func (s *Session) List(ctx context.Context, path string) ([]string, Stat, error) {
-	l, err := ask(ctx, s, "list", path, conn.Children(s.full(path), false).Unbounded(), conn.Reply.Listing)
+	l, err := paced(ctx, s, "list", path, conn.Children(s.full(path), false).Unbounded(), conn.Reply.Listing)
 	return l.Names, l.Stat, err
 }
 
 // Get returns a znode's data and record, or ErrNoNode.
 func (s *Session) Get(ctx context.Context, path string) (Node, error) {
-	return ask(ctx, s, "read", path, conn.Get(s.full(path), false), conn.Reply.Node)
+	return paced(ctx, s, "read", path, conn.Get(s.full(path), false), conn.Reply.Node)
 }
 
 // Stat returns a znode's record, or ErrNoNode.
 func (s *Session) Stat(ctx context.Context, path string) (Stat, error) {
-	return ask(ctx, s, "read", path, conn.Exists(s.full(path), false), conn.Reply.Stat)
+	return paced(ctx, s, "read", path, conn.Exists(s.full(path), false), conn.Reply.Stat)
 }
 
 // Sync brings the server of this session up to date with all writes of this session. A follower

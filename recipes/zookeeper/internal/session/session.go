@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/hashicorp/go-hclog"
+	"golang.org/x/time/rate"
 
 	"github.com/zkrecipes/zkrecipes/internal/feed"
 	"github.com/zkrecipes/zkrecipes/internal/jute"
@@ -35,7 +36,8 @@ type Session struct {
 	receipts   receipts
 	names      names // see CreateNamed
 	bare       bareZnodes
-	resumption resumption // see Resume
+	resumption resumption    // see Resume
+	pace       *rate.Limiter // nil: no limit
 	dialects   dialects
 
 	ctx    context.Context // done when the session is lost; the cause is the reason
@@ -53,6 +55,8 @@ type Session struct {
 	giveUp   context.CancelFunc
 	shutdown chan struct{} // closed when all of the session's goroutines have ended
 	closeErr error         // set before shutdown is closed
+	onEnd    func()        // see OnEnd
+	over     bool          // onEnd was called, or is no longer called
 }
 
 // A DialFunc connects to a server.
@@ -99,6 +103,9 @@ func prepare(cfg recipes.SessionConfig, dial DialFunc, start time.Time) (*Sessio
 		status:   feed.New(status{}),
 		events:   feed.New(recipes.Event{State: recipes.Suspended}),
 		shutdown: make(chan struct{}),
+	}
+	if cfg.ReadsPerSecond > 0 {
+		s.pace = rate.NewLimiter(rate.Limit(cfg.ReadsPerSecond), 1)
 	}
 	s.ctx, s.cancel = context.WithCancelCause(context.Background())
 	s.patience, s.giveUp = context.WithCancel(context.Background())
@@ -168,6 +175,21 @@ func (s *Session) Counters() recipes.Stats { return s.wire.Counters.Snapshot() }
 // CountHandoff and CountFallback increment the counters in recipes.Stats.
 func (s *Session) CountHandoff()  { s.wire.Counters.Handoffs.Add(1) }
 func (s *Session) CountFallback() { s.wire.Counters.Fallbacks.Add(1) }
+
+// Remaining returns the time until the session's deadline.
+func (s *Session) Remaining() time.Duration { return s.lease.Remaining() }
+
+// OnEnd calls f once when the session has ended and sends nothing more, before Close returns.
+// Only one call of OnEnd is allowed.
+func (s *Session) OnEnd(f func()) {
+	s.mu.Lock()
+	over := s.over
+	s.onEnd = f
+	s.mu.Unlock()
+	if over {
+		f()
+	}
+}
 
 // Chance returns a random duration below limit. It spreads clients that wait at the same time.
 func (s *Session) Chance(limit time.Duration) time.Duration { return s.wire.Chance(limit) }

@@ -19,7 +19,7 @@ type Grant struct {
 
 	path     string
 	token    recipes.Token
-	unlisten func() bool // cancels the session's OnLost
+	unlisten func() bool // cancels the session's OnLost; see also OnEnd
 	removal  session.Removal
 	removing bool // Remove has ended it; only one removal runs at a time
 
@@ -72,6 +72,19 @@ func (g *Grant) End(reason error) bool {
 	g.unlisten()
 	g.Session.EndHold()
 	return true
+}
+
+// OnEnd calls f once when the grant ends, or now if it has ended. f must not use the grant. It
+// costs a grant without OnEnd nothing.
+func (g *Grant) OnEnd(f func(reason error)) {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	if g.reason != nil {
+		f(g.reason)
+		return
+	}
+	unlisten := g.unlisten
+	g.unlisten = func() bool { f(g.reason); return unlisten() }
 }
 
 // Watch calls gone when another client has deleted the znode, as again finds: it watches the

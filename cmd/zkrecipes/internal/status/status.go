@@ -1,0 +1,156 @@
+// Package status serves the state of a verb by HTTP, for probes, load balancers and Prometheus:
+// /healthz, /leader and /metrics.
+package status
+
+import (
+	"cmp"
+	"errors"
+	"fmt"
+	"net"
+	"net/http"
+	"sync"
+	"time"
+
+	"github.com/prometheus/client_golang/prometheus"
+	"github.com/prometheus/client_golang/prometheus/promhttp"
+	otelprometheus "go.opentelemetry.io/otel/exporters/prometheus"
+	"go.opentelemetry.io/otel/metric"
+	sdkmetric "go.opentelemetry.io/otel/sdk/metric"
+
+	"github.com/zkrecipes/zkrecipes/internal/telemetry"
+	"github.com/zkrecipes/zkrecipes/recipes"
+)
+
+// Server serves the state of one verb. A nil Server serves nothing, and its methods do nothing.
+type Server struct {
+	// Meters gets the metrics that /metrics shows.
+	Meters metric.MeterProvider
+
+	listener net.Listener
+	http     *http.Server
+	done     chan struct{} // closed when http has ended
+
+	mu      sync.Mutex
+	session recipes.Session // the latest, or nil
+	grants  map[*held]struct{}
+}
+
+// held is a grant at a path.
+type held struct {
+	path string
+	recipes.Grant
+}
+
+// Check returns an error if an address is not of the form host:port.
+func Check(address string) error {
+	if _, port, err := net.SplitHostPort(address); err != nil || port == "" {
+		return errors.New("give host:port, for example 127.0.0.1:8080")
+	}
+	return nil
+}
+
+// Listen serves at an address, host:port, until Close.
+func Listen(address string) (*Server, error) {
+	registry := prometheus.NewRegistry()
+	exporter, err := otelprometheus.New(otelprometheus.WithRegisterer(registry), otelprometheus.WithoutScopeInfo(), otelprometheus.WithoutTargetInfo())
+	if err != nil {
+		return nil, err
+	}
+	// The calls between this process and its plugin would fill the page.
+	onlyRecipes := sdkmetric.WithView(func(i sdkmetric.Instrument) (sdkmetric.Stream, bool) {
+		return sdkmetric.Stream{Aggregation: sdkmetric.AggregationDrop{}}, i.Scope.Name != telemetry.Scope
+	})
+	listener, err := net.Listen("tcp", address)
+	if err != nil {
+		return nil, err
+	}
+	s := &Server{
+		Meters:   sdkmetric.NewMeterProvider(sdkmetric.WithReader(exporter), onlyRecipes),
+		listener: listener, done: make(chan struct{}), grants: make(map[*held]struct{}),
+	}
+	mux := http.NewServeMux()
+	mux.HandleFunc("GET /healthz", s.healthz)
+	mux.HandleFunc("GET /leader", s.leader)
+	mux.Handle("GET /metrics", promhttp.HandlerFor(registry, promhttp.HandlerOpts{}))
+	s.http = &http.Server{Handler: mux, ReadTimeout: 10 * time.Second, WriteTimeout: 10 * time.Second, MaxHeaderBytes: 16 << 10}
+	go func() { // until Close
+		defer close(s.done)
+		_ = s.http.Serve(listener)
+	}()
+	return s, nil
+}
+
+// URL returns where the server is.
+func (s *Server) URL() string { return "http://" + s.listener.Addr().String() }
+
+// Close ends the server and its connections.
+func (s *Server) Close() {
+	if s == nil {
+		return
+	}
+	_ = s.http.Close()
+	<-s.done
+}
+
+// Opened shows the state of a session from now on.
+func (s *Server) Opened(session recipes.Session) {
+	if s == nil {
+		return
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.session = session
+}
+
+// Granted shows a grant at path, until end is called or the grant has ended.
+func (s *Server) Granted(path string, g recipes.Grant) (end func()) {
+	if s == nil {
+		return func() {}
+	}
+	h := &held{path, g}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.grants[h] = struct{}{}
+	return func() {
+		s.mu.Lock()
+		defer s.mu.Unlock()
+		delete(s.grants, h)
+	}
+}
+
+// healthz answers 200 as long as this process works, because zkrecipes itself waits for servers
+// and replaces sessions. The text shows the state of the session.
+func (s *Server) healthz(w http.ResponseWriter, _ *http.Request) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	state := "none"
+	if s.session != nil {
+		state = s.session.State().String()
+	}
+	answer(w, http.StatusOK, "session: %s\n", state)
+}
+
+// leader answers 200 while a grant is held.
+func (s *Server) leader(w http.ResponseWriter, _ *http.Request) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	var lost error
+	for h := range s.grants {
+		if err := h.Err(); err != nil {
+			lost = cmp.Or(lost, err)
+			continue
+		}
+		answer(w, http.StatusOK, "holds %s, token %d\n", h.path, h.Token())
+		return
+	}
+	answer(w, http.StatusServiceUnavailable, "%v\n", cmp.Or(lost, errWaits))
+}
+
+var errWaits = errors.New("holds nothing")
+
+func answer(w http.ResponseWriter, code int, format string, args ...any) {
+	w.Header().Set("Content-Type", "text/plain; charset=utf-8")
+	w.Header().Set("Cache-Control", "no-store")
+	w.WriteHeader(code)
+	fmt.Fprintf(w, format, args...)
+}
