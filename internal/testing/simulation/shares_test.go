@@ -52,6 +52,7 @@ type division struct {
 	mu      sync.Mutex
 	present map[*client]map[int]bool
 	changed time.Time // when a member has joined or left, or was lost
+	calm    bool      // a member has waited since the end of faults
 }
 
 // shares has clients join and leave. Each number is checked like a lock with a journal of its own: one
@@ -139,6 +140,9 @@ func (d *division) report(c *client, owned map[int]bool) {
 func (d *division) settled(c *client) bool {
 	d.mu.Lock()
 	defer d.mu.Unlock()
+	if !d.calm { // what the faults have delayed ends with them
+		d.calm, d.changed = true, time.Now()
+	}
 	owners, least, most := make(map[int]int), shareNumbers, 0
 	for _, owned := range d.present {
 		for number := range owned {
