@@ -437,3 +437,48 @@ func TestASlotKeepsItsNumber(t *testing.T) {
 		t.Errorf("number %d of %s; want 1", h.Slot(), h.Znode())
 	}
 }
+
+// TestSharesOutliveTheirPlugin: the numbers stay with their tokens. The next plugin's member still
+// assigns, gives up numbers and takes others.
+func TestSharesOutliveTheirPlugin(t *testing.T) {
+	t.Parallel()
+	v := survive(t)
+	join := func(s recipes.Client) recipes.Portion {
+		return must.Get(must.Get(s.Shares("/shares", 4, recipes.SharesConfig{}))(t).Join(ctx(t)))(t)
+	}
+	receive := func(p recipes.Portion, n int) (list []recipes.Share) {
+		t.Helper()
+		for len(list) != n {
+			select {
+			case list = <-p.Changes():
+			case <-ctx(t).Done():
+				t.Fatalf("it owns %d numbers; want %d", len(list), n)
+			}
+		}
+		return list
+	}
+	mine := join(v.session)
+	before := receive(mine, 4)
+	v.kill()
+	for _, share := range before {
+		must.Do(t, share.Write(ctx(t)))
+	}
+	theirs := join(v.rival) // the member of the next plugin assigns
+	moved := receive(theirs, 2)
+	for _, share := range receive(mine, 2) {
+		if !slices.Contains(before, share) {
+			t.Errorf("number %d has another hold", share.Number())
+		}
+	}
+	v.kill()
+	must.Do(t, theirs.Leave(ctx(t)))
+	for _, share := range receive(mine, 4) {
+		must.Do(t, share.Write(ctx(t)))
+		if i := slices.IndexFunc(moved, func(m recipes.Share) bool { return m.Number() == share.Number() }); i >= 0 && share.Token() <= moved[i].Token() {
+			t.Errorf("number %d came back with the token %v, after %v", share.Number(), share.Token(), moved[i].Token())
+		}
+	}
+	v.kill()
+	must.Do(t, mine.Leave(ctx(t)))
+	v.nothingLeft("/shares")
+}

@@ -1,7 +1,7 @@
 // Package recipes defines the classic Apache ZooKeeper recipes as interfaces. Their comments
 // are the contract: what each recipe guarantees, and what it cannot guarantee. The package
-// has no implementation and imports no other package of this module, so a program that uses
-// the plugin contains no ZooKeeper client.
+// imports no other package of this module, so a program that uses the plugin contains no
+// ZooKeeper client. It implements only what consists of other recipes: [AcquireAll] and [Shares].
 //
 // Two packages implement the interfaces:
 //

@@ -148,6 +148,15 @@ var documented = map[string]struct {
 			pair(t, "acquire", slots.Acquire, "release", recipes.SlotHold.Release)
 		},
 	},
+	"Shares": {
+		use: func(t trial) {
+			shares, err := t.s.Shares(t.path, 1, recipes.SharesConfig{})
+			t.must(err)
+			portion, err := shares.Join(t.ctx)
+			t.must(err)
+			<-portion.Changes()
+		},
+	},
 	"Barrier": {
 		use: func(t trial) {
 			barrier, err := t.s.Barrier(t.path)

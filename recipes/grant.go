@@ -114,6 +114,9 @@ func Delete(path string, version int32) Op {
 // the error is a *WriteError that matches ErrNotHeld. A plugin without the capability "held"
 // refuses it with ErrUnsupported.
 func Held(g Grant) Op {
+	if s, ok := g.(*share); ok {
+		g = s.Registration
+	}
 	return Op{kind: "held", Path: g.Znode(), Version: AnyVersion, grant: g}
 }
 

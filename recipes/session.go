@@ -75,6 +75,10 @@ type Recipes interface {
 	// no other dialects.
 	Slots(path string, cfg SemaphoreConfig) (Slots, error)
 
+	// Shares returns the shares of the numbers 0 to n-1 at path, on the same terms; a bad n is
+	// ErrInvalid too.
+	Shares(path string, n int, cfg SharesConfig) (Shares, error)
+
 	// PriorityLock returns the read-write lock with priorities at path, on the same
 	// terms.
 	PriorityLock(path string, cfg PriorityLockConfig) (PriorityLock, error)

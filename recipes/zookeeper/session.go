@@ -121,6 +121,10 @@ func (s zkSession) Slots(path string, cfg recipes.SemaphoreConfig) (recipes.Slot
 	return in(s, path, cfg.Dialect, func() (recipes.Slots, error) { return lock.NewSlots(s.lines, path, cfg) })
 }
 
+func (s zkSession) Shares(path string, n int, cfg recipes.SharesConfig) (recipes.Shares, error) {
+	return recipes.NewShares(s, path, n, cfg)
+}
+
 func (s zkSession) SharedLock(path string, cfg recipes.SharedLockConfig) (recipes.SharedLock, error) {
 	return in(s, path, cfg.Dialect, func() (recipes.SharedLock, error) { return rwlock.NewShared(s.lines, path, cfg) })
 }

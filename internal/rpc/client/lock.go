@@ -97,6 +97,10 @@ func (m semaphore) Contenders(ctx context.Context) ([]recipes.Contender, error) 
 	return m.line(ctx, recipes.KindSemaphore)
 }
 
+func (s *session) Shares(path string, n int, cfg recipes.SharesConfig) (recipes.Shares, error) {
+	return recipes.NewShares(s, path, n, cfg)
+}
+
 type slots struct{ semaphore }
 
 func (s *session) Slots(path string, cfg recipes.SemaphoreConfig) (recipes.Slots, error) {

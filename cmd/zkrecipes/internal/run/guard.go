@@ -1,5 +1,5 @@
 // Package run contains the verbs that run a command under a grant: lock, elect,
-// double-barrier, group join, names register and queue work.
+// double-barrier, group join, names register, queue work and shares.
 package run
 
 import (
@@ -22,7 +22,7 @@ import (
 
 // Verbs are the verbs of this package.
 var Verbs = []verb.Verb{
-	doubleBarrier, elect, groupJoin, lock, namesRegister, queueWork,
+	doubleBarrier, elect, groupJoin, lock, namesRegister, queueWork, shares,
 }
 
 // Variables of the command.

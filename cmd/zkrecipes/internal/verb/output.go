@@ -116,6 +116,7 @@ type Event struct {
 	Cause   string   `json:"cause,omitempty"`
 	Ahead   *int     `json:"ahead,omitempty"`   // of waiting: the number of contenders ahead
 	Holders []string `json:"holders,omitempty"` // of waiting: the data of the holders
+	Shares  string   `json:"shares,omitempty"`  // of owns: the numbers, with commas
 	URL     string   `json:"url,omitempty"`     // of status
 }
 

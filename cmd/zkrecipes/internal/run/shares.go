@@ -1,0 +1,282 @@
+package run
+
+import (
+	"cmp"
+	"context"
+	"encoding/json"
+	"errors"
+	"flag"
+	"fmt"
+	"os"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"syscall"
+	"time"
+
+	"github.com/zkrecipes/zkrecipes/cmd/zkrecipes/internal/exit"
+	"github.com/zkrecipes/zkrecipes/cmd/zkrecipes/internal/job"
+	"github.com/zkrecipes/zkrecipes/cmd/zkrecipes/internal/verb"
+	"github.com/zkrecipes/zkrecipes/recipes"
+)
+
+// Further variables of the command of shares.
+const (
+	sharesEnv     = "ZKRECIPES_SHARES"      // the numbers, with commas
+	sharesFileEnv = "ZKRECIPES_SHARES_FILE" // with -hangup: a file that has them
+)
+
+// killMargin is how long after the KILL of a command its numbers are given up at the latest.
+const killMargin = 5 * time.Second
+
+var shares = verb.Verb{
+	Name: "shares", Usage: "[flags] PATH -- COMMAND [ARGUMENT...]", New: verb.New[sharesVerb], Otherwise: exit.Own,
+	Synopsis: "Run a command for a part of the numbers 0 to n-1",
+	Help: `Spreads the numbers from 0 to n-1 over the members of PATH, such as the shards of a store
+over its workers. Runs the command with this member's numbers, and again when they change.
+
+    zkrecipes shares -n 16 /shards -- ./work
+    zkrecipes shares -n 16 -hangup /shards -- ./serve
+
+$ZKRECIPES_SHARES has the numbers, such as 0,3,7. Each number belongs to one member at a
+time, and the members have equal parts, or one number more. All members must give the
+same -n: another one is refused with exit code 125.
+
+When the numbers change, the command gets TERM, and KILL after -grace. When all its
+processes have ended, the numbers that move are given up, and the command is started
+again with the others. Without numbers no command runs.
+
+With -hangup the command is not ended. $ZKRECIPES_SHARES_FILE is the name of a file with
+the numbers; when they change, the file is replaced and the command gets HUP. It has
+-grace to finish with the numbers that are missing in the file. Then other members get
+them. The file may be empty. The command must handle HUP from its beginning.
+
+$ZKRECIPES_TOKENS has the fencing token of each number, as a JSON object, and
+$ZKRECIPES_PATH is PATH. Send the token with each write for a number, so that the
+receiver can refuse a token smaller than the largest that it has seen for that number.
+
+zkrecipes passes signals on to the command, and leaves when the command has ended. A
+lost session is not replaced: the command gets TERM, and KILL after -grace. zkrecipes
+group members PATH/members lists the members, zkrecipes names list PATH/numbers who owns
+which number.
+
+Exit code: the command's, or 128+n if signal n ended the command or the wait before it.
+Otherwise:
+
+    2    wrong usage or configuration; nothing was done
+    123  the numbers were lost, whatever the command returned
+    124  no member assigns numbers within -timeout although ZooKeeper answers
+    125  zkrecipes failed, for example to reach ZooKeeper
+    126  the command cannot be run
+    127  the command was not found`,
+}
+
+type sharesVerb struct {
+	guard
+	n      int
+	hangup bool
+
+	t       *verb.Tool
+	program string
+	relay   *job.Relay
+	file    string
+	owned   map[recipes.Token]recipes.Share
+	running *job.Job
+}
+
+func (v *sharesVerb) Flags(f *flag.FlagSet) {
+	verb.DurationVar(f, &v.timeout, "timeout", 0, "give up if no numbers are assigned within this `duration`, including the time to connect;\n0 waits for ever")
+	v.graceFlag(f)
+	v.closeFlag(f)
+	f.StringVar(&v.data, "data", "", "`text` that others see; by default this host, process and command")
+	f.IntVar(&v.n, "n", 0, "spread this `number` of numbers")
+	f.BoolVar(&v.hangup, "hangup", false, "send HUP instead of starting the command again, and write the numbers to a file")
+}
+
+func (v *sharesVerb) Arguments(args []string) (err error) {
+	if len(args) > 2 && args[1] == "-n" { // after PATH
+		if v.n, err = strconv.Atoi(args[2]); err != nil {
+			return fmt.Errorf("-n %q is not a number", args[2])
+		}
+		args = append(args[:1:1], args[3:]...)
+	}
+	if err := v.guard.Arguments(args); err != nil {
+		return err
+	}
+	if v.n == 0 {
+		return errors.New("-n is missing: it is how many numbers there are, the same for all members")
+	}
+	return v.config().Validate(v.n)
+}
+
+func (v *sharesVerb) config() recipes.SharesConfig {
+	grace := v.grace
+	if !v.hangup {
+		grace += killMargin // they are released when the command has ended
+	}
+	return recipes.SharesConfig{Grace: grace, Data: []byte(v.data)}
+}
+
+func (v *sharesVerb) Run(ctx context.Context, t *verb.Tool) (err error) {
+	if v.program, err = lookUp(v.argv[0]); err != nil {
+		return err
+	}
+	if v.hangup {
+		dir, err := os.MkdirTemp("", "zkrecipes-shares-")
+		if err != nil {
+			return err
+		}
+		defer os.RemoveAll(dir)
+		v.file = filepath.Join(dir, "shares")
+	}
+	v.t, v.owned = t, make(map[recipes.Token]recipes.Share)
+	end, err := v.outlive(t)
+	if err != nil {
+		return err
+	}
+	defer end()
+	v.relay, ctx = job.NewRelay(ctx)
+	defer v.relay.Stop()
+	p := verb.Patience{Timeout: v.timeout, Failure: "no numbers of " + v.path + " were assigned"}
+	return verb.Await(ctx, t, p, func(ctx context.Context, s recipes.Client) (recipes.Portion, error) {
+		shares, err := s.Shares(v.path, v.n, v.config())
+		if err != nil {
+			return nil, err
+		}
+		return shares.Join(ctx)
+	}, func(p recipes.Portion) error { return v.work(ctx, p) })
+}
+
+// work runs the command with the numbers of p until the command ends by itself, a signal arrives
+// or the numbers are lost.
+func (v *sharesVerb) work(ctx context.Context, p recipes.Portion) error {
+	for {
+		exited, interrupted := (<-chan struct{})(nil), ctx.Done()
+		if v.running != nil {
+			exited, interrupted = v.running.Exited(), nil // the command gets the signals
+		}
+		select {
+		case list, ok := <-p.Changes():
+			if !ok || p.Err() != nil {
+				return v.lost(p)
+			}
+			select {
+			case <-exited: // by itself: do not start it again
+				continue
+			default:
+			}
+			if code, ended := v.change(&ctx, list); ended {
+				return v.leave(p, code)
+			}
+		case <-exited:
+			if v.running.Signaled() {
+				v.running.Await(v.grace, v.killing(v.t))
+			}
+			return v.leave(p, v.running.ExitCode())
+		case <-p.Done():
+			return v.lost(p)
+		case <-interrupted:
+			signal, _ := errors.AsType[job.Interruption](context.Cause(ctx))
+			return v.leave(p, signal.ExitCode())
+		}
+	}
+}
+
+// lost ends the command after the loss of the session or of the member.
+func (v *sharesVerb) lost(p recipes.Portion) error {
+	v.t.Event(verb.Event{Event: "lost", Path: v.path, Cause: fmt.Sprint(p.Err())},
+		fmt.Sprintf("lost the numbers of %s, ending the command: %v", v.path, p.Err()))
+	if v.running != nil {
+		v.running.End(v.grace, v.killing(v.t))
+	}
+	if v.t.JSON { // it gets an object with the exit code too
+		return exit.With(exit.Lost, "the numbers of %s were lost: %w", v.path, p.Err())
+	}
+	return exit.Silently(exit.Lost)
+}
+
+// change tells the command its numbers. ended means that a signal has ended the command, which
+// returned code.
+func (v *sharesVerb) change(ctx *context.Context, list []recipes.Share) (code int, ended bool) {
+	var numbers []string
+	tokens := make(map[int]recipes.Token)
+	for _, share := range list {
+		numbers = append(numbers, strconv.Itoa(share.Number()))
+		tokens[share.Number()] = share.Token()
+		v.owned[share.Token()] = share
+	}
+	text := strings.Join(numbers, ",")
+	v.t.Event(verb.Event{Event: "owns", Path: v.path, Shares: text}, "")
+	if v.hangup {
+		if err := v.write(text); err != nil {
+			v.t.Event(verb.Event{Event: "unwritten", Path: v.path, Cause: err.Error()}, fmt.Sprintf("the numbers could not be written to the file: %v", err))
+		}
+		if v.running != nil {
+			v.running.Pass(syscall.SIGHUP)
+			return 0, false
+		}
+	} else {
+		if code, ended := v.stop(ctx); ended {
+			return code, true
+		}
+		if v.release(tokens); len(list) == 0 {
+			return 0, false
+		}
+	}
+	inJSON, _ := json.Marshal(tokens) // a map of numbers has no error
+	env := []string{pathEnv + "=" + v.path, sharesEnv + "=" + text, tokensEnv + "=" + string(inJSON), sharesFileEnv + "=" + v.file}
+	j, err := v.relay.Start(v.program, v.argv, env, v.life)
+	if err != nil {
+		v.t.Event(verb.Event{Event: "failed", Path: v.path, Cause: err.Error()}, fmt.Sprintf("command %s: %v", v.argv[0], err))
+		return exit.Cannot, true
+	}
+	v.running = j
+	return 0, false
+}
+
+// write replaces the file of the numbers.
+func (v *sharesVerb) write(text string) error {
+	return cmp.Or(os.WriteFile(v.file+".new", []byte(text+"\n"), 0o600), os.Rename(v.file+".new", v.file))
+}
+
+// stop ends the command, if it runs. The next signal then ends ctx. ended means that a signal has
+// ended the command.
+func (v *sharesVerb) stop(ctx *context.Context) (code int, ended bool) {
+	if v.running == nil {
+		return 0, false
+	}
+	v.running.End(v.grace, v.killing(v.t))
+	*ctx = v.relay.Interruptible(context.Background())
+	code = v.running.ExitCode()
+	v.running = nil
+	return code, v.relay.Ended(code)
+}
+
+// release releases the numbers that are not kept.
+func (v *sharesVerb) release(kept map[int]recipes.Token) {
+	ctx, cancel := context.WithTimeout(context.Background(), verb.CloseTimeout)
+	defer cancel()
+	for token, share := range v.owned {
+		if kept[share.Number()] != token {
+			_ = share.Release(ctx) // after an error it is given up in the background, or with the session
+			delete(v.owned, token)
+		}
+	}
+}
+
+// leave gives up all numbers, when the command has ended.
+func (v *sharesVerb) leave(p recipes.Portion, code int) error {
+	ctx, cancel := context.WithTimeout(context.Background(), verb.CloseTimeout)
+	defer cancel()
+	left := make(chan error, 1)
+	go func() { left <- p.Leave(ctx) }()
+	<-p.Done() // so that what is released is not taken again
+	v.release(nil)
+	if err := <-left; err != nil {
+		v.t.Event(verb.Event{Event: "unreleased", Path: v.path, Cause: err.Error()},
+			fmt.Sprintf("the numbers of %s could not be given up at once; they are free at the session timeout at the latest: %v", v.path, err))
+	} else {
+		v.t.Event(verb.Event{Event: "released", Path: v.path}, "")
+	}
+	return exit.Silently(code)
+}

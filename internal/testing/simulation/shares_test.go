@@ -1,0 +1,203 @@
+package simulation
+
+import (
+	"context"
+	"fmt"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/zkrecipes/zkrecipes/recipes"
+)
+
+// TestSimulationOfShares simulates shares, with seeds of its own: another entry in scenarios would
+// change the scenario of every seed.
+func TestSimulationOfShares(t *testing.T) {
+	var paths []string
+	for i := range shareNumbers {
+		paths = append(paths, fmt.Sprintf("%s/%d", sharesPath, i))
+	}
+	for _, sc := range []scenario{
+		{name: "shares", paths: paths, begin: shares},
+		// The operator deletes candidates, and not numbers: see scenarios.
+		{name: "shares whose assigners are deleted", paths: paths, begin: shares, line: sharesPath + "/assigner", unwrapped: true},
+		{name: "shares through a plugin", paths: paths, begin: shares, open: openThroughPlugin, hop: true},
+	} {
+		for i := range max(1, number(100, 50)/10) {
+			seed := *first + uint64(i)
+			r := simulateScenario(t, sc, seed)
+			for _, v := range r.Violations {
+				t.Errorf("seed %d of %s: %v", seed, sc.name, v)
+			}
+			if len(r.Violations) > 0 && testing.Verbose() {
+				t.Logf("trace of seed %d of %s:\n%s", seed, sc.name, r.Trace)
+			}
+		}
+	}
+}
+
+const (
+	sharesPath   = "/shares"
+	shareNumbers = 5
+	shareGrace   = 300 * time.Millisecond
+	// settleBound bounds how long the members take to settle after a change: for the session of
+	// a dead member to end, and for all members to finish their work and to read.
+	settleBound = 3 * sessionTimeout
+)
+
+// division is what the members of a run own, as they have been told.
+type division struct {
+	world *World
+
+	mu      sync.Mutex
+	present map[*client]map[int]bool
+	changed time.Time // when a member has joined or left, or was lost
+	calm    bool      // a member has waited since the end of faults
+}
+
+// shares has clients join and leave. Each number is checked like a lock with a journal of its own: one
+// client owns it at a time, and its tokens grow. After the faults each turn ends when the members
+// have settled: each number has one owner, and the parts differ by one at most.
+func shares(w *World) game {
+	d := &division{world: w, present: make(map[*client]map[int]bool)}
+	return game{turn: d.turn}
+}
+
+func (d *division) turn(ctx context.Context, c *client, s recipes.Client) error {
+	sh, err := s.Shares(sharesPath, shareNumbers, recipes.SharesConfig{Grace: shareGrace})
+	if err != nil {
+		return err
+	}
+	wait, cancel := c.patience(ctx)
+	defer cancel()
+	p, err := sh.Join(wait)
+	if err != nil {
+		return err
+	}
+	c.note("joined")
+	d.report(c, map[int]bool{})
+	m := &shareholder{client: c, session: s, grants: make(map[int]*grant)}
+	err = d.stay(ctx, m, p)
+	d.report(c, nil)
+	m.keep(ctx, nil)
+	if err != nil {
+		return err
+	}
+	err = p.Leave(ctx)
+	c.note("left: %v", err)
+	return err
+}
+
+// stay owns numbers for a while. After the faults it owns them until the members have settled.
+func (d *division) stay(ctx context.Context, m *shareholder, p recipes.Portion) error {
+	end := time.Now().Add(m.client.chance.about(2 * time.Second))
+	settled := false
+	for {
+		tick := time.NewTimer(50 * time.Millisecond)
+		select {
+		case list, ok := <-p.Changes():
+			if !ok {
+				return p.Err()
+			}
+			owned := make(map[int]bool)
+			for _, share := range list {
+				owned[share.Number()] = true
+			}
+			m.client.note("owns %v", owned)
+			d.report(m.client, owned)
+			m.keep(ctx, list)
+		case <-tick.C:
+		case <-p.Done():
+			return p.Err()
+		case <-ctx.Done():
+			return ctx.Err()
+		}
+		tick.Stop()
+		calm := d.world.calm.Err() != nil
+		switch {
+		case !calm && time.Now().After(end), settled && time.Now().After(end):
+			return nil
+		case calm && !settled && d.settled(m.client):
+			settled = true // and stay a while, for the others to see it
+			end = time.Now().Add(m.client.chance.between(200*time.Millisecond, time.Second))
+		}
+	}
+}
+
+// report records what a client owns. nil: it is no member.
+func (d *division) report(c *client, owned map[int]bool) {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	if owned == nil || d.present[c] == nil {
+		d.changed = time.Now()
+	}
+	if d.present[c] = owned; owned == nil {
+		delete(d.present, c)
+	}
+}
+
+// settled reports whether the members have settled. If they take too long, that is a violation.
+func (d *division) settled(c *client) bool {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	if !d.calm { // what the faults have delayed ends with them
+		d.calm, d.changed = true, time.Now()
+	}
+	owners, least, most := make(map[int]int), shareNumbers, 0
+	for _, owned := range d.present {
+		for number := range owned {
+			owners[number]++
+		}
+		least, most = min(least, len(owned)), max(most, len(owned))
+	}
+	sum := 0
+	for _, n := range owners {
+		sum += n
+	}
+	if len(owners) == shareNumbers && sum == shareNumbers && most-least <= 1 {
+		return true
+	}
+	if time.Since(d.changed) > settleBound {
+		text := ""
+		for member, owned := range d.present {
+			text += fmt.Sprintf(" %s: %v", member.name, owned)
+		}
+		d.world.fail(c.name, "not settled after %v:%s", settleBound, text)
+		d.changed = time.Now() // once
+	}
+	return false
+}
+
+// shareholder acts on the numbers of a member.
+type shareholder struct {
+	client  *client
+	session recipes.Client
+	grants  map[int]*grant
+}
+
+// keep stops to act on numbers that are not in the list, and acts on those that are new. It
+// leaves some of the first to the library, which gives them up after the grace.
+func (m *shareholder) keep(ctx context.Context, list []recipes.Share) {
+	now := make(map[int]recipes.Share)
+	for _, share := range list {
+		now[share.Number()] = share
+	}
+	for number := range shareNumbers {
+		if g := m.grants[number]; g != nil && g.Grant != now[number] {
+			m.client.world.ledger.leave(g)
+			delete(m.grants, number)
+			if m.client.chance.chance(70) {
+				err := g.Grant.(recipes.Share).Release(ctx)
+				m.client.note("released %s: %v", g.Znode(), err)
+			}
+		}
+	}
+	for _, share := range list {
+		if m.grants[share.Number()] == nil {
+			g := &grant{client: m.client, session: m.session, path: fmt.Sprintf("%s/%d", sharesPath, share.Number()), journaled: true, Grant: share}
+			m.grants[share.Number()] = g
+			m.client.world.ledger.enter(g, 1)
+			m.client.work(ctx, g)
+		}
+	}
+}

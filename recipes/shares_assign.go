@@ -1,0 +1,186 @@
+package recipes
+
+import (
+	"bytes"
+	"cmp"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"slices"
+)
+
+// assignment is the data of the path of Shares. Members are identified by their tokens.
+type assignment struct {
+	N       int             `json:"n"`
+	Members map[Token][]int `json:"members"`
+	Refused []Token         `json:"refused,omitempty"` // members with another n
+}
+
+// memberData is the data of a member: n, for the assigner, and what the application gives.
+func (s *shares) memberData() []byte {
+	return append(fmt.Appendf(nil, "n=%d ", s.n), s.cfg.Data...)
+}
+
+// assign returns the assignment to the members of the group, the oldest first, that moves as few
+// numbers as possible. Ephemeral children of another program are no members.
+func (s *shares) assign(before assignment, group []Member) assignment {
+	after := assignment{N: s.n, Members: make(map[Token][]int)}
+	var members []Token
+	for _, m := range group {
+		var n int
+		switch _, err := fmt.Sscanf(string(m.Data), "n=%d ", &n); {
+		case err != nil:
+		case n != s.n:
+			after.Refused = append(after.Refused, m.Token)
+		default:
+			members = append(members, m.Token)
+		}
+	}
+	spread(s.n, before.Members, members, after.Members)
+	return after
+}
+
+// spread spreads the numbers below n over the members. The members that own the most get the
+// larger parts. Each keeps what it owns, up to its part, and free numbers fill the rest.
+func spread(n int, before map[Token][]int, members []Token, after map[Token][]int) {
+	members = slices.Clone(members)
+	slices.SortStableFunc(members, func(a, b Token) int { return cmp.Compare(len(before[b]), len(before[a])) })
+	part := func(i int) int { // of the i-th member
+		if i < n%len(members) {
+			return n/len(members) + 1
+		}
+		return n / len(members)
+	}
+	taken := make([]bool, n)
+	for i, m := range members {
+		after[m] = []int{}
+		for _, number := range before[m] { // another client may have written it
+			if number >= 0 && number < n && !taken[number] && len(after[m]) < part(i) {
+				taken[number] = true
+				after[m] = append(after[m], number)
+			}
+		}
+	}
+	free := 0
+	for i, m := range members {
+		for len(after[m]) < part(i) {
+			for taken[free] {
+				free++
+			}
+			taken[free] = true
+			after[m] = append(after[m], free)
+		}
+		slices.Sort(after[m])
+	}
+}
+
+// lead campaigns for the assigner's role and assigns while it has it, until the member leaves.
+func (p *portion) lead() {
+	for p.life.Err() == nil {
+		leadership, err := p.of.election.Campaign(p.life, nil)
+		if err == nil {
+			err = p.assignWhile(leadership)
+			p.failed(leadership.Resign(context.Background()))
+		}
+		if err != nil && (!errors.Is(err, ErrNotHeld) || p.of.session.Err() != nil) {
+			p.fail(err)
+		} // otherwise its znode was deleted, or the watch ended: campaign again
+	}
+}
+
+// assignWhile keeps the assignment up to date, until the leadership is lost or the member leaves.
+func (p *portion) assignWhile(leadership Leadership) error {
+	leading, stop := WithHold(p.life, leadership)
+	defer stop()
+	groups, err := p.of.group.Watch(leading)
+	if err != nil {
+		return cmp.Or(context.Cause(leading), err)
+	}
+	for group := []Member(nil); ; {
+		select {
+		case g, ok := <-groups:
+			if !ok {
+				_, err := p.of.group.Members(leading) // it ended because of the context or of that
+				return cmp.Or(context.Cause(leading), err)
+			}
+			group = g
+		case <-p.noticed: // another client may have written it
+		case <-leading.Done():
+			return context.Cause(leading)
+		}
+		if group == nil {
+			continue
+		}
+		if err := p.write(leading, leadership, group); err != nil {
+			return cmp.Or(context.Cause(leading), err)
+		}
+	}
+}
+
+// write writes the assignment for the group, if it has changed. An attempt whose outcome is
+// unknown is repeated from what the path has then.
+func (p *portion) write(ctx context.Context, leadership Leadership, group []Member) error {
+	for {
+		current, err := p.of.assigned.Get(ctx, "")
+		if err != nil {
+			return err
+		}
+		var before assignment
+		_ = json.Unmarshal(current.Value, &before) // at first it is empty
+		after, err := json.Marshal(p.of.assign(before, group))
+		if err != nil || bytes.Equal(after, current.Value) {
+			return err
+		}
+		err = leadership.Write(ctx, Set(p.of.path, after, AnyVersion))
+		if !errors.Is(err, ErrUnknownOutcome) && !errors.Is(err, ErrUnavailable) || ctx.Err() != nil {
+			return err
+		}
+	}
+}
+
+// follow takes and gives up numbers as the assignment says.
+func (p *portion) follow() {
+	entries, err := p.of.assigned.Watch(p.life, "")
+	if err == nil {
+		for entry := range entries {
+			p.read(entry.Value)
+		}
+		_, err = p.of.assigned.Get(p.life, "") // the watch ended because of the context, the session or of that
+	}
+	p.fail(cmp.Or(err, ErrUnavailable))
+}
+
+// read reads an assignment.
+func (p *portion) read(data []byte) {
+	select {
+	case p.noticed <- struct{}{}:
+	default:
+	}
+	var a assignment
+	if json.Unmarshal(data, &a) != nil {
+		return // the assigner has not written yet
+	}
+	numbers, named := a.Members[p.member.Token()]
+	if slices.Contains(a.Refused, p.member.Token()) {
+		p.fail(fmt.Errorf("%w: n is %d, and %d for the members there", ErrMismatch, p.of.n, a.N))
+		return
+	}
+	first := !closed(p.named)
+	if first && !named { // it is older than the member
+		return
+	}
+	p.want(numbers)
+	if first {
+		close(p.named)
+	}
+}
+
+func closed(c <-chan struct{}) bool {
+	select {
+	case <-c:
+		return true
+	default:
+		return false
+	}
+}

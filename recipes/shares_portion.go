@@ -1,0 +1,286 @@
+package recipes
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"strconv"
+	"sync"
+	"time"
+)
+
+// portion implements Portion. It has a goroutine for each number that it is assigned or still
+// owns.
+type portion struct {
+	of     *shares
+	member Membership
+
+	life    context.Context // ends when the member leaves or is lost
+	end     context.CancelCauseFunc
+	work    sync.WaitGroup
+	gone    chan struct{} // closed when all goroutines of work have ended
+	named   chan struct{} // closed with the first assignment
+	noticed chan struct{} // receives when the assignment has changed
+	out     chan []Share
+	changed chan struct{} // receives when owned is to be sent to out
+
+	mu       sync.Mutex
+	wanted   map[int]context.CancelFunc // the numbers of the last assignment
+	taking   int                        // how many of them are neither taken nor found to be another member's
+	owned    []Share                    // not revoked
+	failures []error                    // of giving up
+}
+
+func newPortion(ctx context.Context, s *shares, member Membership) *portion {
+	p := &portion{
+		of: s, member: member, wanted: make(map[int]context.CancelFunc),
+		gone: make(chan struct{}), named: make(chan struct{}), noticed: make(chan struct{}, 1),
+		out: make(chan []Share), changed: make(chan struct{}, 1),
+	}
+	p.life, p.end = context.WithCancelCause(ctx)
+	p.work.Go(p.stay)
+	p.work.Go(p.follow)
+	p.work.Go(p.lead)
+	go func() { p.work.Wait(); close(p.gone) }()
+	go p.publish() // until gone
+	return p
+}
+
+// stay is the member's presence in the group.
+func (p *portion) stay() {
+	select {
+	case <-p.member.Done():
+		p.fail(p.member.Err())
+	case <-p.life.Done():
+	}
+	p.failed(p.member.Leave(context.Background()))
+}
+
+func (p *portion) Changes() <-chan []Share { return p.out }
+
+func (p *portion) Done() <-chan struct{} { return p.life.Done() }
+
+func (p *portion) Err() error { return context.Cause(p.life) }
+
+func (p *portion) Leave(ctx context.Context) error {
+	p.fail(ErrReleased)
+	select {
+	case <-p.gone:
+	case <-ctx.Done():
+		return p.of.failed(ctx.Err())
+	}
+	if err := p.Err(); !errors.Is(err, ErrReleased) {
+		return err
+	}
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	return errors.Join(p.failures...)
+}
+
+// fail ends the member with that reason, or with the session's if that has ended.
+func (p *portion) fail(err error) {
+	if lost := p.of.session.Err(); lost != nil {
+		err = fmt.Errorf("%w: %w", ErrNotHeld, lost)
+	}
+	p.end(p.of.failed(err))
+}
+
+// failed records why something could not be given up.
+func (p *portion) failed(err error) {
+	if err != nil && !errors.Is(err, ErrNotHeld) {
+		p.mu.Lock()
+		defer p.mu.Unlock()
+		p.failures = append(p.failures, err)
+	}
+}
+
+// want starts to take the numbers that are new, and to give up those that are missing.
+func (p *portion) want(numbers []int) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	before := p.wanted
+	p.wanted = make(map[int]context.CancelFunc)
+	for _, number := range numbers {
+		p.wanted[number] = before[number]
+		delete(before, number)
+	}
+	for _, giveUp := range before {
+		giveUp()
+	}
+	owned := len(p.owned)
+	p.owned = slices.DeleteFunc(p.owned, func(s Share) bool { _, kept := p.wanted[s.Number()]; return !kept })
+	for number, giveUp := range p.wanted {
+		if giveUp == nil {
+			wanted, giveUp := context.WithCancel(p.life)
+			p.wanted[number] = giveUp
+			p.taking++
+			p.work.Go(func() { defer giveUp(); p.keep(wanted, number) })
+		}
+	}
+	p.signal(len(p.owned) < owned)
+}
+
+// signal makes publish send what is owned. Several numbers that are taken at the same time are
+// sent together. What is given up is sent at once.
+func (p *portion) signal(less bool) {
+	if less || p.taking == 0 {
+		select {
+		case p.changed <- struct{}{}:
+		default:
+		}
+	}
+}
+
+// settle records that a number is taken, as s, or that it is another member's, with nil.
+func (p *portion) settle(s Share) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.taking--
+	if s != nil {
+		p.owned = append(p.owned, s)
+	}
+	p.signal(false)
+}
+
+func (p *portion) begin() {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.taking++
+}
+
+// publish sends the latest numbers to the reader.
+func (p *portion) publish() {
+	defer close(p.out)
+	var sent, next []Share
+	first, out := true, (chan []Share)(nil)
+	for {
+		select {
+		case out <- next:
+			sent, first, out = next, false, nil
+		case <-p.changed:
+			p.mu.Lock()
+			next = slices.SortedFunc(slices.Values(p.owned), func(a, b Share) int { return cmp.Compare(a.Number(), b.Number()) })
+			p.mu.Unlock()
+			if out = p.out; !first && slices.Equal(next, sent) {
+				out = nil
+			}
+		case <-p.gone:
+			return
+		}
+	}
+}
+
+// keep owns a number, as often as it is lost, until it is no longer wanted.
+func (p *portion) keep(wanted context.Context, number int) {
+	for {
+		r, err := p.take(wanted, number)
+		if err != nil {
+			p.settle(nil)
+			if wanted.Err() == nil {
+				p.fail(err)
+			}
+			return
+		}
+		s := &share{Registration: r, number: number, revoked: make(chan struct{})}
+		// Done of the member closes before the contexts that end with it. What is released
+		// in between must not be taken again.
+		unwanted := func() bool { return cmp.Or(p.life.Err(), wanted.Err()) != nil }
+		if unwanted() {
+			p.settle(nil)
+		} else {
+			p.settle(s)
+			p.hold(wanted, s)
+		}
+		p.failed(s.Release(context.Background()))
+		if unwanted() {
+			return
+		}
+		p.begin()
+	}
+}
+
+// take registers the number. If another member owns it, it waits until it is free.
+func (p *portion) take(wanted context.Context, number int) (Registration, error) {
+	name := strconv.Itoa(number)
+	for {
+		r, err := p.of.numbers.Register(wanted, name, p.of.cfg.Data)
+		switch {
+		case errors.Is(err, ErrRemoved): // by another client, before it was watched
+			continue
+		case !errors.Is(err, ErrNodeExists):
+			return r, err
+		}
+		p.settle(nil)
+		err = p.awaitFree(wanted, name)
+		p.begin()
+		if err != nil {
+			return nil, err
+		}
+	}
+}
+
+// awaitFree waits until nobody owns the number.
+func (p *portion) awaitFree(wanted context.Context, name string) error {
+	watching, stop := context.WithCancel(wanted)
+	defer stop()
+	records, err := p.of.numbers.Watch(watching, name)
+	if err != nil {
+		return err
+	}
+	for r := range records {
+		if r.None() {
+			return nil
+		}
+	}
+	_, err = p.of.numbers.Lookup(wanted, name) // it ended because of the context, the session or of that
+	if errors.Is(err, ErrNoNode) {
+		err = nil
+	}
+	return err
+}
+
+// hold returns when the share is lost or released, or when the grace after its revocation is over.
+func (p *portion) hold(wanted context.Context, s *share) {
+	lost := s.Done()
+	select {
+	case <-lost:
+		if p.of.session.Err() != nil { // the reader learns that before the list gets shorter
+			p.fail(s.Err())
+		}
+		p.drop(s)
+		return
+	case <-wanted.Done():
+	}
+	p.drop(s)
+	close(s.revoked)
+	grace := time.NewTimer(p.of.cfg.Grace)
+	defer grace.Stop()
+	select {
+	case <-lost:
+	case <-grace.C:
+	}
+}
+
+func (p *portion) drop(s *share) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if i := slices.Index(p.owned, Share(s)); i >= 0 { // otherwise want has done it
+		p.owned = slices.Delete(p.owned, i, i+1)
+		p.signal(true)
+	}
+}
+
+// share implements Share.
+type share struct {
+	Registration
+	number  int
+	revoked chan struct{}
+}
+
+func (s *share) Number() int { return s.number }
+
+func (s *share) Revoked() <-chan struct{} { return s.revoked }
+
+func (s *share) Release(ctx context.Context) error { return s.Unregister(ctx) }
