@@ -49,6 +49,7 @@ func groups() []group {
 		{"semaphore", semaphoreTests()},
 		{"slots", slotsTests()},
 		{"acquire all", acquireAllTests()},
+		{"once per", oncePerTests()},
 		{"revocable", revokeTests()},
 		{"priority lock", slices.Concat(priorityTests(), priorityRevokeTests())},
 		{"context of wait queues", lineContextTests()},
