@@ -344,6 +344,12 @@ func questionsAboutLines() (all []operation) {
 			return asking(func(ctx context.Context) (recipes.Lines, error) { return s.victim.Contenders(ctx, stagePath) },
 				func(l recipes.Lines) string { return fmt.Sprint(shown(l.Contenders), l.Permits, l.Unknown) })
 		}},
+		operation{"Recipes.Children", func(s *stage) doing {
+			must.Get(must.Get(s.other.Names(stagePath))(s.T).Register(s.ctx, "b", nil))(s.T)
+			must.Get(must.Get(s.other.Names(stagePath))(s.T).Register(s.ctx, "a", nil))(s.T)
+			return asking(func(ctx context.Context) ([]string, error) { return s.victim.Children(ctx, stagePath) },
+				func(names []string) string { return fmt.Sprint(names) })
+		}},
 	)
 }
 

@@ -65,7 +65,7 @@ type doing struct {
 func operations() []operation {
 	return slices.Concat(lineOperations(), questionsAboutLines(), semaphoreOperations(), electionOperations(), sharedLockOperations(), priorityLockOperations(),
 		queueOperations(), barrierOperations(), doubleBarrierOperations(), groupOperations(), namesOperations(), configurationOperations(),
-		counterOperations(), transactionOperations())
+		counterOperations(), transactionOperations(), sharesOperations())
 }
 
 // tableOfWays are the ways of all recipes.
