@@ -39,10 +39,16 @@ func (c *crowd) join(members ...int) {
 				return err
 			}
 			go func() { // until the session ends
-				for list := range p.Changes() {
-					c.reports <- [2]int{i, len(list)}
+				report := func(n int) {
+					select {
+					case c.reports <- [2]int{i, n}:
+					case <-c.Context().Done():
+					}
 				}
-				c.reports <- [2]int{i, -1}
+				for list := range p.Changes() {
+					report(len(list))
+				}
+				report(-1)
 			}()
 			return nil
 		})
