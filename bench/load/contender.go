@@ -11,6 +11,7 @@ import (
 
 type contender struct {
 	id    int64 // from 1
+	reads bool  // as a reader
 	enter func(context.Context) (turn, error)
 }
 

@@ -60,6 +60,7 @@ import (
 type Load struct {
 	Workload Workload
 	Recipe   Recipe
+	Permits  int // of a semaphore, for Replay
 	Strategy recipes.Strategy
 
 	// Path is the path of the recipe. It should not exist: the load waits behind contenders

@@ -9,6 +9,8 @@ import (
 	"time"
 
 	"golang.org/x/sync/errgroup"
+
+	"github.com/zkrecipes/zkrecipes/recipes"
 )
 
 // maxWaiting limits the acquisitions of an open load that wait at once. Without a limit, an
@@ -25,6 +27,7 @@ type open struct {
 	Load
 	contenders []contender
 	guard      guard
+	crowd      *crowd // checks instead of guard, if several can hold
 	turns      atomic.Int64
 	waiting    atomic.Int64
 }
@@ -126,15 +129,14 @@ func (o *open) acquire(ctx context.Context, c contender, start, intended time.Ti
 		}
 		return err
 	}
-	if err := o.guard.enter(c.id, turn.token); err != nil {
+	if err := o.entered(c, turn.token); err != nil {
 		return err
 	}
 	if o.Shared {
 		rec.count(func(m *Measurement) { m.Grants = append(m.Grants, Grant{Token: turn.token}) })
 	}
 	held := pause(ctx, hold)
-	o.turns.Add(1)
-	if err := o.guard.leave(c.id); err != nil {
+	if err := o.leaving(c); err != nil {
 		return err
 	}
 	// A grant is released even if the load has ended.
@@ -150,6 +152,22 @@ func (o *open) acquire(ctx context.Context, c contender, start, intended time.Ti
 		m.Elapsed = max(m.Elapsed, granted.Sub(start))
 	})
 	return nil
+}
+
+func (o *open) entered(c contender, token recipes.Token) error {
+	if o.crowd != nil {
+		return o.crowd.enter(c.reads)
+	}
+	return o.guard.enter(c.id, token)
+}
+
+func (o *open) leaving(c contender) error {
+	if o.crowd != nil {
+		o.crowd.leave(c.reads)
+		return nil
+	}
+	o.turns.Add(1)
+	return o.guard.leave(c.id)
 }
 
 // pacer returns, one a call, the intended starts of an open load, counted from its beginning.

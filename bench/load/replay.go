@@ -4,9 +4,12 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"sync"
 	"time"
 
 	"golang.org/x/sync/errgroup"
+
+	"github.com/zkrecipes/zkrecipes/recipes"
 )
 
 // Acquisition is one acquisition of a replay.
@@ -14,22 +17,26 @@ type Acquisition struct {
 	At      time.Duration // from the start of the replay
 	Hold    time.Duration // how long the grant is kept
 	Session int           // the index in Load.Sessions
+
+	Reads    bool // as a reader, of a shared or priority lock
+	Priority int  // of a priority lock
 }
 
 // Replay requests the acquisitions at their times, whether or not earlier ones have been granted.
-// They must be in the order of At. It needs only Path, Recipe, Strategy and Sessions of the load, and
-// checks each grant as Run does. Replays of several paths with the same start play at the same time,
+// They must be in the order of At. It needs only Path, Recipe, Strategy and Sessions of the load. Recipe
+// can also be "semaphore", with Permits, "shared-lock" or "priority-lock". Of a lock and an election it
+// checks each grant as Run does, and of the others who holds at the same time. Replays of several paths with the same start play at the same time,
 // and may share sessions.
 //
 // A wait counts from the scheduled time. After the last acquisition Replay waits for grants for
 // patience, and cancels those that still wait: Measurement.Unfinished counts them. The measurement
 // has no Counters. When Replay returns, no contender waits and none holds, unless there is an error.
 func (l Load) Replay(ctx context.Context, start time.Time, all []Acquisition, patience time.Duration) (Measurement, error) {
-	contenders, err := l.contenders(func(int64) {})
-	if err != nil {
-		return Measurement{}, err
+	o := &open{Load: l}
+	if l.Recipe.Validate() != nil {
+		o.crowd = &crowd{permits: max(l.Permits, 1)}
 	}
-	o := &open{Load: l, contenders: contenders}
+	var err error
 	rec, last := newRecorder(), start
 	ctx, stop := context.WithCancelCause(ctx)
 	defer stop(nil)
@@ -39,7 +46,11 @@ func (l Load) Replay(ctx context.Context, start time.Time, all []Acquisition, pa
 		if err = pause(gctx, time.Until(last)); err != nil {
 			break
 		}
-		if err = o.begin(gctx, group, contenders[a.Session], start, last, a.Hold, rec); err != nil {
+		c := contender{id: int64(a.Session) + 1, reads: a.Reads}
+		if c.enter, err = l.enterAs(l.Sessions[a.Session], a); err == nil {
+			err = o.begin(gctx, group, c, start, last, a.Hold, rec)
+		}
+		if err != nil {
 			stop(err)
 			break
 		}
@@ -52,5 +63,84 @@ func (l Load) Replay(ctx context.Context, start time.Time, all []Acquisition, pa
 	if err != nil {
 		return Measurement{}, fmt.Errorf("replay %s: %w", l.Path, err)
 	}
+	if o.crowd != nil {
+		return rec.m, nil
+	}
 	return rec.m, o.guard.check(o.turns.Load())
+}
+
+// enterAs is enter for the recipes of a replay.
+func (l Load) enterAs(s recipes.Recipes, a Acquisition) (func(context.Context) (turn, error), error) {
+	switch recipes.Kind(l.Recipe) {
+	case recipes.KindSemaphore:
+		r, err := s.Semaphore(l.Path, recipes.SemaphoreConfig{Permits: l.Permits, Strategy: l.Strategy})
+		if err != nil {
+			return nil, err
+		}
+		return entering(l.Path, r.Acquire), nil
+	case recipes.KindSharedLock:
+		r, err := s.SharedLock(l.Path, recipes.SharedLockConfig{Strategy: l.Strategy})
+		if err != nil {
+			return nil, err
+		}
+		if a.Reads {
+			return entering(l.Path, r.AcquireRead), nil
+		}
+		return entering(l.Path, r.AcquireWrite), nil
+	case recipes.KindPriorityLock:
+		r, err := s.PriorityLock(l.Path, recipes.PriorityLockConfig{Priority: a.Priority})
+		if err != nil {
+			return nil, err
+		}
+		if a.Reads {
+			return entering(l.Path, r.AcquireRead), nil
+		}
+		return entering(l.Path, r.AcquireWrite), nil
+	}
+	return l.enter(s, func(recipes.Place) {})
+}
+
+func entering[H recipes.Hold](path string, acquire func(context.Context) (H, error)) func(context.Context) (turn, error) {
+	return func(ctx context.Context) (turn, error) {
+		hold, err := acquire(ctx)
+		if err != nil {
+			return turn{}, fmt.Errorf("acquire %s: %w", path, err)
+		}
+		return turn{hold.Token(), hold.Release}, nil
+	}
+}
+
+// crowd checks a line that several contenders can hold: one for each permit, or readers without a
+// writer.
+type crowd struct {
+	permits int
+
+	mu              sync.Mutex
+	readers, others int
+}
+
+// enter must be the first call after a grant.
+func (c *crowd) enter(reads bool) error {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.count(reads, 1)
+	if c.others > c.permits || c.others > 0 && c.readers > 0 {
+		return &Violation{"mutual exclusion", fmt.Sprintf("%d readers and %d others held; at most %d others, or readers", c.readers, c.others, c.permits)}
+	}
+	return nil
+}
+
+// leave must be the last call before the holder leaves.
+func (c *crowd) leave(reads bool) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.count(reads, -1)
+}
+
+func (c *crowd) count(reads bool, n int) {
+	if reads {
+		c.readers += n
+	} else {
+		c.others += n
+	}
 }

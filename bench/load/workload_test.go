@@ -5,6 +5,7 @@ import (
 	"errors"
 	"slices"
 	"strings"
+	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -224,6 +225,82 @@ func TestReplayCancelsWhatIsNotGranted(t *testing.T) {
 			t.Errorf("%v", err)
 		}
 	})
+}
+
+// free grants every permit at once, for a lock that excludes nothing.
+type free struct {
+	recipes.Client
+	reads *atomic.Int64 // calls of AcquireRead
+}
+
+func (f free) Semaphore(string, recipes.SemaphoreConfig) (recipes.Semaphore, error) {
+	return freeSemaphore{}, nil
+}
+
+func (f free) SharedLock(string, recipes.SharedLockConfig) (recipes.SharedLock, error) {
+	return freeShared{reads: f.reads}, nil
+}
+
+type (
+	freeSemaphore struct{ recipes.Semaphore }
+	freeShared    struct {
+		recipes.SharedLock
+		reads *atomic.Int64
+	}
+	freeHold struct{ recipes.SharedHold }
+)
+
+func (freeSemaphore) Acquire(context.Context) (recipes.Hold, error) { return freeHold{}, nil }
+
+func (f freeShared) AcquireRead(context.Context) (recipes.SharedHold, error) {
+	f.reads.Add(1)
+	return freeHold{}, nil
+}
+func (freeShared) AcquireWrite(context.Context) (recipes.SharedHold, error) { return freeHold{}, nil }
+
+func (freeHold) Token() recipes.Token          { return 1 }
+func (freeHold) Release(context.Context) error { return nil }
+
+// TestReplayChecksHoldersTogether: a semaphore may have as many as permits, and a shared lock readers
+// or one writer.
+func TestReplayChecksHoldersTogether(t *testing.T) {
+	hold := func(reads ...bool) (all []load.Acquisition) {
+		for _, r := range reads {
+			all = append(all, load.Acquisition{Hold: time.Second, Reads: r})
+		}
+		return all
+	}
+	for _, c := range []struct {
+		recipe load.Recipe
+		all    []load.Acquisition
+		broken bool
+	}{
+		{"semaphore", hold(false, false), false},
+		{"semaphore", hold(false, false, false), true},
+		{"shared-lock", hold(true, true, true), false},
+		{"shared-lock", hold(false, true), true},
+		{"shared-lock", append(hold(true, true), load.Acquisition{At: 2 * time.Second}), false},
+	} {
+		synctest.Test(t, func(t *testing.T) {
+			l := load.Load{Recipe: c.recipe, Path: path, Sessions: []recipes.Client{free{reads: new(atomic.Int64)}}}
+			if c.recipe == "semaphore" {
+				l.Permits = 2
+			}
+			m, err := l.Replay(t.Context(), time.Now(), c.all, time.Minute)
+			if errors.Is(err, load.ErrBroken) != c.broken || !c.broken && (err != nil || m.Operations != int64(len(c.all))) {
+				t.Errorf("%s, %+v: %v, %d acquisitions", c.recipe, c.all, err, m.Operations)
+			}
+			reads := int64(0)
+			for _, a := range c.all {
+				if a.Reads {
+					reads++
+				}
+			}
+			if n := l.Sessions[0].(free).reads.Load(); !c.broken && n != reads {
+				t.Errorf("%s, %+v: %d were read", c.recipe, c.all, n)
+			}
+		})
+	}
 }
 
 func TestReplayFindsABrokenLock(t *testing.T) {

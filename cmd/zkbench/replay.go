@@ -40,9 +40,10 @@ Rules:
 	Times     Each acquisition begins as long after the first one as in production, and
 	          holds as long, whether or not earlier ones were granted. With -speed N it
 	          begins after an Nth of that time, and holds as long as before.
-	Paths     Locks and elections, at their paths below a path of zkbench's own. Nothing
-	          else is changed. As after zkbench run, only empty container znodes stay,
-	          which servers delete. Other recipes are named and left out.
+	Paths     Locks, elections, semaphores, shared and priority locks, at their paths below
+	          a path of zkbench's own. Nothing else is changed. As after zkbench run, only
+	          empty container znodes stay, which servers delete. A semaphore whose number
+	          of permits is not in the log is left out, as Curator's.
 	Sessions  One for each session of production, but at most -sessions.
 	Waits     Those of production are from the log: from the creation of the contender's
 	          znode to the end of the hold before it. Those of the replay are what a client
@@ -54,7 +55,8 @@ Rules:
 	          has the holds of both, those of the replay until the release has returned.
 	End       Acquisitions that are not granted within the time of the replay after the
 	          last one, or within 10 seconds, are cancelled.
-	Checks    Every grant is checked as in zkbench run.
+	Checks    Every grant is checked: as in zkbench run, or that no more hold together than
+	          the permits or the readers allow.
 
 Exit codes:
 
@@ -135,6 +137,7 @@ type replay struct {
 type replayed struct {
 	name         string
 	recipe       load.Recipe
+	permits      int // of a semaphore
 	acquisitions []load.Acquisition
 	production   []float64     // waits in nanoseconds
 	held         time.Duration // all holds of production
@@ -142,19 +145,20 @@ type replayed struct {
 }
 
 func (s replaySettings) schedule(l *traffic.Log) (*replay, error) {
-	r := &replay{strange: l.Strange}
+	r := &replay{}
+	paths := slices.Concat(l.Paths, l.Others)
 	var first time.Time
-	for _, p := range l.Paths {
+	for _, p := range paths {
 		if n := len(p.Acquisitions); n > 0 && (first.IsZero() || p.Acquisitions[0].At.Before(first)) {
 			first = p.Acquisitions[0].At
 		}
 	}
 	sessions := map[string]int{}
-	for _, p := range l.Paths {
-		one := &replayed{name: p.Name, recipe: load.Recipe(p.Kind)}
+	for _, p := range paths {
+		one := &replayed{name: p.Name, recipe: load.Recipe(p.Kind), permits: p.Permits}
 		why := ""
-		if one.recipe.Validate() != nil {
-			why = "a replay has only locks and elections"
+		if p.Kind == string(recipes.KindSemaphore) && p.Permits == 0 {
+			why = "its number of permits is not in the log"
 		} else if slices.ContainsFunc(r.paths, func(other *replayed) bool { return other.name == p.Name }) {
 			why = "another recipe has the same path"
 		} else if err := recipes.ValidatePath("/zkbench" + strings.TrimSuffix(p.Name, "/")); err != nil {
@@ -174,7 +178,7 @@ func (s replaySettings) schedule(l *traffic.Log) (*replay, error) {
 				number = len(sessions)
 				sessions[a.Session] = number
 			}
-			one.acquisitions = append(one.acquisitions, load.Acquisition{At: at, Hold: max(0, a.Hold-s.handoff), Session: number % s.sessions})
+			one.acquisitions = append(one.acquisitions, load.Acquisition{At: at, Hold: max(0, a.Hold-s.handoff), Session: number % s.sessions, Reads: a.Reads, Priority: a.Priority})
 			one.production, one.held = append(one.production, float64(a.Wait)), one.held+a.Hold
 			r.length = max(r.length, at)
 		}
@@ -184,7 +188,7 @@ func (s replaySettings) schedule(l *traffic.Log) (*replay, error) {
 	}
 	r.sessions = min(len(sessions), s.sessions)
 	if len(r.paths) == 0 {
-		return nil, errors.New(strings.Join(append([]string{"it has no acquisition of a lock or an election to play"}, r.strange...), "; "))
+		return nil, errors.New(strings.Join(append([]string{"it has no acquisition to play"}, r.strange...), "; "))
 	}
 	return r, nil
 }
@@ -227,7 +231,7 @@ func (c command) replay(ctx context.Context, s replaySettings, r *replay) (err e
 	group, gctx := errgroup.WithContext(ctx)
 	for _, p := range r.paths {
 		group.Go(func() (err error) {
-			l := load.Load{Recipe: p.recipe, Strategy: s.strategy, Sessions: sessions, Path: root + strings.TrimSuffix(p.name, "/")}
+			l := load.Load{Recipe: p.recipe, Permits: p.permits, Strategy: s.strategy, Sessions: sessions, Path: root + strings.TrimSuffix(p.name, "/")}
 			p.Measurement, err = l.Replay(gctx, start, p.acquisitions, max(10*time.Second, r.length))
 			return err
 		})

@@ -27,7 +27,9 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"regexp"
 	"slices"
+	"strconv"
 	"strings"
 	"time"
 
@@ -40,7 +42,8 @@ type Log struct {
 	Transactions int64 // at any path
 	Gaps         []string
 	Paths        []*Path  // by name
-	Strange      []string // why a path is not among Paths
+	Others       []*Path  // by name; their waits cannot be predicted
+	Strange      []string // why not
 }
 
 // Path is a line of an audit: a lock, an election or a semaphore at one path.
@@ -56,6 +59,9 @@ type Acquisition struct {
 	At         time.Time // when the contender joined
 	Wait, Hold time.Duration
 	Session    string
+
+	Reads    bool // as a reader, of a shared or priority lock
+	Priority int  // of a priority lock
 }
 
 // howTo is how to make a file for Read.
@@ -123,14 +129,22 @@ func either(raw json.RawMessage, h *audit.Hold) (*audit.Report, error) {
 	return nil, nil
 }
 
+// claimed matches the name of a holder of a priority lock.
+var claimed = regexp.MustCompile(`-(?:reading|writing)-([0-9]{2})-[^/]*$`)
+
 func (p *Path) add(h audit.Hold) {
-	switch {
-	case h.Reads:
+	if h.Reads {
 		p.Permits = 0 // readers share it
+	}
+	priority := 0
+	if m := claimed.FindStringSubmatch(h.Znode); m != nil {
+		priority, _ = strconv.Atoi(m[1]) // two digits
+	}
+	switch {
 	case h.Granted.IsZero() || h.Ended.IsZero():
 		p.Cut++
 	default:
-		p.Acquisitions = append(p.Acquisitions, Acquisition{h.Joined, max(h.Granted.Sub(h.Joined), 0), max(h.Ended.Sub(h.Granted), 0), h.Session})
+		p.Acquisitions = append(p.Acquisitions, Acquisition{h.Joined, max(h.Granted.Sub(h.Joined), 0), max(h.Ended.Sub(h.Granted), 0), h.Session, h.Reads, priority})
 	}
 }
 
@@ -164,6 +178,7 @@ func newLog(r *audit.Report, paths map[string]*Path, below string) (*Log, error)
 	l.Paths = slices.DeleteFunc(l.Paths, func(p *Path) bool {
 		why := p.strange()
 		if why != "" {
+			l.Others = append(l.Others, p)
 			l.Strange = append(l.Strange, fmt.Sprintf("%s, %s: %s", p.Name, p.Kind, why))
 		}
 		return why != ""

@@ -9,6 +9,7 @@ import (
 	"math/rand/v2"
 	"os"
 	"path/filepath"
+	"regexp"
 	"slices"
 	"strings"
 	"testing"
@@ -252,8 +253,12 @@ func TestStrangeLinesAreLeftOut(t *testing.T) {
 			t.Errorf("%q", l.Strange)
 		}
 	}
-	if l := read(t, strings.Replace(good, `"kind":"lock",`, `"kind":"lock","reads":true,`, 1)); len(l.Strange) != 1 {
+	if l := read(t, strings.Replace(good, `"kind":"lock",`, `"kind":"lock","reads":true,`, 1)); len(l.Strange) != 1 || len(l.Others) != 1 || !l.Others[0].Acquisitions[0].Reads || l.Others[0].Acquisitions[1].Reads {
 		t.Errorf("%+v", l)
+	}
+	urgent := regexp.MustCompile(`"znode":"[^"]*"`).ReplaceAllString(good, `"znode":"_c_1-writing-07-0000000003"`)
+	if l := read(t, urgent); l.Paths[0].Acquisitions[0].Priority != 7 {
+		t.Errorf("%+v", l.Paths[0].Acquisitions[0])
 	}
 }
 
