@@ -1,6 +1,7 @@
 package audit
 
 import (
+	"cmp"
 	"fmt"
 	"math"
 	gopath "path"
@@ -79,14 +80,33 @@ func (a *auditor) setPermits(path string, data []byte) {
 	n := permitsIn(data)
 	if p := a.parents[path]; p == nil && n > 0 || p != nil && p.permits != n {
 		p = a.parentAt(path)
+		first := p.permits == 0
 		p.permits = n
 		for _, l := range p.lines {
+			if first && l.recipe.permits {
+				l.ungrant(n)
+			}
 			a.touch(l)
 		}
 		if n == 0 && len(p.lines) == 0 {
 			delete(a.parents, path)
 		}
 	}
+}
+
+// ungrant takes back the grants beyond n. The first contenders of a semaphore join before one of them
+// writes the number of permits, and until then all seemed to hold.
+func (l *line) ungrant(n int) {
+	for i, c := range l.order {
+		if i >= n && c.holds {
+			c.holds = false
+			l.held--
+			if !c.unknown && !c.resumed {
+				l.Grants--
+			}
+		}
+	}
+	l.Most = min(l.Most, n)
 }
 
 func (a *auditor) touch(l *line) {
@@ -247,8 +267,8 @@ func (a *auditor) settle() {
 func (a *auditor) grantAll(l *line) {
 	permits := 1
 	if l.recipe.permits {
-		l.Permits = l.parent.permits
-		if permits = l.Permits; permits == 0 || l.recipe == kazooSemaphore {
+		l.Permits = cmp.Or(l.parent.permits, l.Permits) // the path may be deleted at the end
+		if permits = l.parent.permits; permits == 0 || l.recipe == kazooSemaphore {
 			permits = math.MaxInt // unknown; or each lease is a permit
 		}
 	}
@@ -310,7 +330,7 @@ func (a *auditor) grant(c *contender) {
 func (a *auditor) count(l *line) {
 	permits := 1
 	if l.recipe.permits {
-		permits = l.Permits
+		permits = l.parent.permits
 	}
 	exceeded := l.held > permits && permits > 0
 	var holders []string

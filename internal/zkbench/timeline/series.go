@@ -140,7 +140,7 @@ func (r *Recorder) End(at time.Duration) {
 		return
 	}
 	r.gap(at)
-	for time.Duration(len(r.series.Seconds))*time.Second < at {
+	for time.Duration(len(r.series.Seconds))*time.Second < at || r.now != (Second{}) { // End may come late
 		r.flush()
 	}
 	r.ended = true
