@@ -60,7 +60,7 @@ func (l Load) timeline(ctx context.Context) (Measurement, error) {
 		}
 	}
 	t := &timed{
-		Load: l, parent: ctx, series: timeline.NewRecorder(), m: newRecorder().m,
+		Load: l, parent: ctx, series: timeline.NewRecorder(l.Duration), m: newRecorder().m,
 		cuts: make(chan timeline.Fault, len(l.Faults)), left: -1,
 	}
 	if err := l.Begin(ctx); err != nil {

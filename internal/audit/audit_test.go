@@ -166,7 +166,7 @@ func TestWhoHeldWhen(t *testing.T) {
 			[]string{"write-0000000001 0-7 revoked"}, nil, []string{audit.Revoked}},
 		{"a semaphore", []string{"0 1 */l=permits=2", "0 1 +/l/lease-0000000001", "1 2 +/l/lease-0000000002", "2 3 +/l/lease-0000000003", "9 2 close"},
 			[]string{"lease-0000000002 1-9 closed", "lease-0000000001 0-? ", "lease-0000000003 9-? "}, nil, nil},
-		{"a semaphore whose permits are written after the first have joined", []string{"0 1 */l", "0 1 +/l/lease-0000000001", "1 2 +/l/lease-0000000002", "2 3 +/l/lease-0000000003", "3 1 =/l=permits=2", "9 1 close"},
+		{"a semaphore whose permits are written after the first have joined", []string{"0 1 */l", "0 1 +/l/lease-0000000001", "1 2 +/l/lease-0000000002", "2 3 +/l/lease-0000000003", "2 4 +/l/lease-0000000004", "3 1 =/l=permits=2", "9 1 close", "12 4 close"},
 			[]string{"lease-0000000001 0-9 closed", "lease-0000000002 1-? ", "lease-0000000003 9-? "}, nil, nil},
 		{"a semaphore whose permits are changed", []string{"0 1 */l=permits=2", "0 1 +/l/lease-0000000001", "1 2 +/l/lease-0000000002", "2 9 =/l=permits=1"},
 			[]string{"lease-0000000001 0-? ", "lease-0000000002 1-? "}, []string{audit.TwoHolders}, nil},

@@ -97,8 +97,11 @@ func (a *auditor) setPermits(path string, data []byte) {
 // ungrant takes back the grants beyond n. The first contenders of a semaphore join before one of them
 // writes the number of permits, and until then all seemed to hold.
 func (l *line) ungrant(n int) {
+	l.token = 0
 	for i, c := range l.order {
-		if i >= n && c.holds {
+		if i < n {
+			l.token = max(l.token, c.token)
+		} else if c.holds {
 			c.holds = false
 			l.held--
 			if !c.unknown && !c.resumed {

@@ -52,6 +52,7 @@ type Outcome struct {
 // Recorder makes a series. Its methods may be called from several goroutines. Times of one
 // recorder do not decrease; an earlier time counts as the latest.
 type Recorder struct {
+	length        time.Duration
 	mu            sync.Mutex
 	series        Series
 	wait, handoff *hdrhistogram.Histogram // of the current second
@@ -61,7 +62,10 @@ type Recorder struct {
 }
 
 // NewRecorder returns a recorder of a timeline that begins now.
-func NewRecorder() *Recorder { return &Recorder{wait: histogram.New(), handoff: histogram.New()} }
+// What happens after length, because End comes late, belongs to the last second.
+func NewRecorder(length time.Duration) *Recorder {
+	return &Recorder{length: length, wait: histogram.New(), handoff: histogram.New()}
+}
 
 // Grant records a grant, and how long its contender had waited. handoff is negative if the grant
 // was not a handoff. Grant reports whether the timeline has not ended.
@@ -140,7 +144,7 @@ func (r *Recorder) End(at time.Duration) {
 		return
 	}
 	r.gap(at)
-	for time.Duration(len(r.series.Seconds))*time.Second < at || r.now != (Second{}) { // End may come late
+	for time.Duration(len(r.series.Seconds))*time.Second < at {
 		r.flush()
 	}
 	r.ended = true
@@ -155,7 +159,7 @@ func (r *Recorder) Series() *Series {
 
 // advance ends the seconds before that of at.
 func (r *Recorder) advance(at time.Duration) {
-	for len(r.series.Seconds) < int(at/time.Second) {
+	for at = min(at, r.length-1); len(r.series.Seconds) < int(at/time.Second); {
 		r.flush()
 	}
 }

@@ -89,7 +89,7 @@ func TestFaultsAreOrderedAndOneServerIsDownAtATime(t *testing.T) {
 func at(ms int) time.Duration { return time.Duration(ms) * time.Millisecond }
 
 func TestTheSeriesHasEachSecondAndTheGapAfterEachFault(t *testing.T) {
-	r := timeline.NewRecorder()
+	r := timeline.NewRecorder(6500 * time.Millisecond)
 	faults := parsed(t, "leader@1s", "holder@3s", "follower@5s")
 	r.Grant(at(600), at(300), -1) // what came before the first grant is no gap
 	r.Grant(at(700), at(10), at(2))
@@ -150,12 +150,13 @@ func TestTheSeriesHasEachSecondAndTheGapAfterEachFault(t *testing.T) {
 }
 
 func TestATimelineWithoutFaultsHasOneGap(t *testing.T) {
-	r := timeline.NewRecorder()
+	r := timeline.NewRecorder(2 * time.Second)
 	r.Grant(at(100), at(100), -1)
 	r.Grant(at(500), at(1), at(1))
+	r.Grant(at(3100), at(1), at(1)) // End comes late: it belongs to the last second
 	r.End(at(2000))
 	s := r.Series()
-	if want := (timeline.Gap{From: at(500), Longest: at(1500)}); s.Before != want || len(s.Seconds) != 2 || len(s.Faults) != 0 {
+	if want := (timeline.Gap{From: at(500), Longest: at(2600)}); s.Before != want || len(s.Seconds) != 2 || s.Seconds[1].Grants != 1 || len(s.Faults) != 0 {
 		t.Errorf("%+v; want the gap %v", s, want)
 	}
 	var again timeline.Series
