@@ -308,6 +308,7 @@ func TestTheTimeUntilTheDeadlineIsMeasured(t *testing.T) {
 			}
 		}
 		time.Sleep(timeout)
+		synctest.Wait() // a confirmation may be under way
 		near("held", h.ValidUntil())
 		if got := left(); got < timeout/4 {
 			t.Errorf("held: only %v are left", got)
