@@ -107,10 +107,8 @@ func (s *Server) run(t task, f Fault) {
 	if c.sess.ended && !(c.behind() && !t.call.op.forLeader()) || c.finishing() {
 		return // a follower that is cut off answers, and does not see that the session ended
 	}
-	if t.call.op.forLeader() && c.moves != c.sess.moves {
-		// SessionMovedException: the session has moved to another server. If it has come back, the
-		// request is too late too: a follower sends the leader its requests and moves in order.
-		return
+	if t.call.op.forLeader() && c.sess.owner != c.follower {
+		return // SessionMovedException: the session has moved to another server
 	}
 	switch {
 	case f.ExpireBefore:
