@@ -91,9 +91,9 @@ const maxShares = 1 << 16
 
 // Portion is the part of one member of Shares.
 type Portion interface {
-	// Changes returns a channel that receives the numbers that the member owns, in order: first
-	// when those of its first assignment are taken, or are found to be another member's, and
-	// then after every change. A share that is Revoked or lost is no longer among them. A slow
+	// Changes returns a channel that receives the numbers that the member owns, in order. The
+	// first value comes when each number of the first assignment is taken, or is found to be
+	// another member's. Another value follows after each change. A share that is Revoked or lost is no longer among them. A slow
 	// reader may miss states in between but never the latest. There is one channel, for one
 	// reader.
 	//

@@ -172,7 +172,8 @@ func (p *portion) publish() {
 	}
 }
 
-// keep owns a number, as often as it is lost, until it is no longer wanted.
+// keep takes a number and holds it until it is no longer wanted. A number that is lost is taken
+// again.
 func (p *portion) keep(wanted context.Context, number int) {
 	for {
 		r, err := p.take(wanted, number)
@@ -221,7 +222,7 @@ func (p *portion) take(wanted context.Context, number int) (Registration, error)
 	}
 }
 
-// awaitFree waits until nobody owns the number.
+// awaitFree waits until no member owns the number.
 func (p *portion) awaitFree(wanted context.Context, name string) error {
 	watching, stop := context.WithCancel(wanted)
 	defer stop()

@@ -12,9 +12,8 @@ import (
 // in each of 1,024 spans of time, and merges spans when the logs go on. So its memory does not grow
 // with the number of holds.
 //
-// The strips are written here. gonum.org/v1/plot would need a plotter of our own for them, could not
-// name a holder under the mouse, and adds eight megabytes to the tool. The figures of zkbench are
-// lines on logarithmic scales.
+// gonum.org/v1/plot was tried for the strips. It adds eight megabytes to the tool, needs a plotter of
+// our own, and cannot name a holder under the mouse.
 type Timeline struct {
 	start, span int64 // milliseconds
 	strips      map[string]*strip

@@ -62,6 +62,10 @@ func (r measuredSlots) TryAcquire(ctx context.Context) (recipes.SlotHold, error)
 	return ask(ctx, r.asks, r.Slots.TryAcquire)
 }
 
+func (s measuredSession) Shares(path string, n int, cfg recipes.SharesConfig) (recipes.Shares, error) {
+	return recipes.NewShares(s, path, n, cfg) // of measured recipes
+}
+
 type measuredSharedLock struct {
 	recipes.SharedLock
 	asks

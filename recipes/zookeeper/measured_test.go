@@ -135,6 +135,12 @@ func TestEveryGrantIsMeasured(t *testing.T) {
 	m.are("entered", map[string]float64{telemetry.Holds + " double-barrier": 1})
 	must.Do(t, passage.Leave(ctx))
 	m.are("left", map[string]float64{telemetry.Holds + " double-barrier": 0})
+	portion := must.Get(must.Get(s.Shares("/shares", 1, recipes.SharesConfig{}))(t).Join(ctx))(t)
+	for len(<-portion.Changes()) != 1 {
+	}
+	m.are("joined", map[string]float64{telemetry.Holds + " names": 1, telemetry.Holds + " group": 1, telemetry.Holds + " election": 1})
+	must.Do(t, portion.Leave(ctx))
+	grants += 3
 	want := []string{"election", "group", "lock", "names", "priority-lock", "queue", "semaphore", "shared-lock", "slots"}
 	if got := slices.Sorted(maps.Keys(seen)); !slices.Equal(got, want) {
 		t.Errorf("the recipes are %q, want %q", got, want)

@@ -40,12 +40,12 @@ const (
 	sharesPath   = "/shares"
 	shareNumbers = 5
 	shareGrace   = 300 * time.Millisecond
-	// settleBound bounds how long the members take to settle after a change: for the session of
-	// a dead member to end, and for all members to finish their work and to read.
+	// settleBound bounds how long the members take to settle after a change. The session of a
+	// dead member must end, and all members must finish their work and read the assignment.
 	settleBound = 3 * sessionTimeout
 )
 
-// division is what the members of a run own, as they have been told.
+// division is what the members of a run own, as Portion.Changes reported.
 type division struct {
 	world *World
 

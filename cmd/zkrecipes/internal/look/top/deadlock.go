@@ -90,10 +90,9 @@ func shortest(graph map[int64][]edge, start int64) cycle {
 
 // confirmed returns the cycles whose znodes are all unchanged in a second reading of their lines.
 //
-// The lines are not read at the same time, so a cycle of one reading need not have existed. If all
-// its places were as they are before the second reading began, and still are in it, then the
-// cycle existed at the moment in between: a znode that exists at two times exists between them,
-// because the czxid is the same, and a holder does not become a waiter again.
+// The lines are not read at the same time, so a cycle of one reading need not have existed. A znode
+// with the same czxid in both readings existed when the second one began, and a holder does not
+// become a waiter again. So a cycle that is the same in both readings existed at that moment.
 func confirmed(suspects []cycle, again []*line) []cycle {
 	stands := map[edge]bool{}
 	for _, l := range again {

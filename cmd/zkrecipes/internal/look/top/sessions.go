@@ -135,7 +135,7 @@ func deadlines(answer string, own int64, timeout time.Duration) map[int64]time.D
 	return left
 }
 
-// dateOf parses a date of Java, without its time zone. The zero time means that it is none.
+// dateOf parses a date of Java, without its time zone. It returns the zero time for another text.
 func dateOf(text string) time.Time {
 	words := strings.Fields(text) // Thu Nov 26 05:11:24 UTC 2026
 	if len(words) != 6 {

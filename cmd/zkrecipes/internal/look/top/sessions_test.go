@@ -60,7 +60,7 @@ func TestTheLeaderSaysWhenSessionsEnd(t *testing.T) {
 			t.Errorf("the session that has missed pings: %v left, ends: %v; %q", left, ends, s.why)
 		}
 		if left, ends := s.ending(own); left != 10*time.Second || ends {
-			t.Errorf("the own session: %v left, ends: %v", left, ends)
+			t.Errorf("the session of top: %v left, ends: %v", left, ends)
 		}
 		if left, ends := s.ending(own + 1); left != 2*time.Second || ends { // of 4: it has just sent a ping
 			t.Errorf("another session: %v left, ends: %v", left, ends)
