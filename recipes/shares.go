@@ -20,7 +20,8 @@ import (
 //
 // The members settle within Grace, and a few requests of each of them, after the last change: a
 // member has joined, has left, or its session has ended. If the connection of a member is down,
-// its part waits for that member.
+// its part waits for that member. If
+// an overloaded server throttles a request of a member, the member repeats it after a second.
 //
 // All members must use the same n. The member that assigns refuses those with another n: their
 // Join fails with ErrMismatch.

@@ -83,6 +83,9 @@ func (p *portion) lead() {
 			err = p.assignWhile(leadership)
 			p.failed(leadership.Resign(context.Background()))
 		}
+		if again(p.life, err) {
+			continue
+		}
 		if err != nil && (!errors.Is(err, ErrNotHeld) || p.of.session.Err() != nil) {
 			p.fail(err)
 		} // otherwise its znode was deleted, or the watch ended: campaign again
@@ -141,14 +144,19 @@ func (p *portion) write(ctx context.Context, leadership Leadership, group []Memb
 
 // follow takes and gives up numbers as the assignment says.
 func (p *portion) follow() {
-	entries, err := p.of.assigned.Watch(p.life, "")
-	if err == nil {
-		for entry := range entries {
-			p.read(entry.Value)
+	for {
+		entries, err := p.of.assigned.Watch(p.life, "")
+		if err == nil {
+			for entry := range entries {
+				p.read(entry.Value)
+			}
+			_, err = p.of.assigned.Get(p.life, "") // the watch ended because of the context, the session or of that
 		}
-		_, err = p.of.assigned.Get(p.life, "") // the watch ended because of the context, the session or of that
+		if err != nil && !again(p.life, err) {
+			p.fail(err)
+			return
+		}
 	}
-	p.fail(cmp.Or(err, ErrUnavailable))
 }
 
 // read reads an assignment.

@@ -172,11 +172,34 @@ func (p *portion) publish() {
 	}
 }
 
+// throttlePause is the time before a throttled request is repeated.
+const throttlePause = time.Second
+
+// again reports whether to repeat what has failed: an overloaded server has throttled it, and ctx
+// has not ended during a pause. If the member left instead, its numbers would move, which loads the
+// server more.
+func again(ctx context.Context, err error) bool {
+	if !errors.Is(err, ErrThrottled) {
+		return false
+	}
+	pause := time.NewTimer(throttlePause)
+	defer pause.Stop()
+	select {
+	case <-pause.C:
+		return true
+	case <-ctx.Done():
+		return false
+	}
+}
+
 // keep takes a number and holds it until it is no longer wanted. A number that is lost is taken
 // again.
 func (p *portion) keep(wanted context.Context, number int) {
 	for {
 		r, err := p.take(wanted, number)
+		if again(wanted, err) {
+			continue
+		}
 		if err != nil {
 			p.settle(nil)
 			if wanted.Err() == nil {
