@@ -1,7 +1,7 @@
 package recipes
 
 import (
-	"cmp"
+	"bytes"
 	"context"
 	"errors"
 	"fmt"
@@ -18,7 +18,7 @@ const turnKey = "once"
 type Turn struct {
 	grant  Grant
 	record Configuration
-	began  time.Time
+	began  Entry // the record after the write that began the turn
 }
 
 // OncePer returns a turn if the period has passed since the last turn that counts. Otherwise the
@@ -48,8 +48,15 @@ type Turn struct {
 // ErrMismatch. If the period is not positive, it is ErrInvalid, and nothing is sent. After any error
 // the grant is still the caller's, and nothing counts.
 //
-// It costs two reads and a guarded write, and Count a guarded write. Both repeat a write whose
-// outcome is unknown, because it writes the same again.
+// A turn is worth what its grant is worth. If the grant is lost before OncePer returns, a turn of the
+// next holder may count already. Then Count fails.
+//
+// It costs two reads and a guarded write, and Count a guarded write. Both read again and repeat a write
+// whose outcome is unknown. Each write compares the version that was read, so one that arrives late
+// changes nothing.
+//
+// It is no method of Lock, because it needs any grant, and the caller ends the hold and counts the
+// turn separately.
 //
 // Source: ShedLock's lockAtLeastFor and kazoo's NonBlockingLease. Both compare clocks of clients.
 func OncePer(ctx context.Context, g Grant, record Configuration, period time.Duration) (*Turn, error) {
@@ -63,34 +70,37 @@ func OncePer(ctx context.Context, g Grant, record Configuration, period time.Dur
 	return t, nil
 }
 
-// begin reads the record and writes it again, for the time of the write. The session sees what earlier
-// holders wrote: they wrote before their znodes were deleted, and the session has seen that.
+// begin writes the record as it is, for the time of the write. The value and its time come from one
+// read after that. If the grant was lost before that read, they may be those of the next holder.
 func (t *Turn) begin(ctx context.Context, period time.Duration) error {
-	before, err := t.record.Get(ctx, turnKey)
-	if err != nil && !errors.Is(err, ErrNoNode) {
-		return err
+	var last time.Time
+	for written := false; ; {
+		record, err := t.read(ctx)
+		if err == nil {
+			last, err = t.last(record)
+		}
+		if err != nil {
+			return err
+		}
+		if written && !record.None() {
+			t.began = record
+			break
+		}
+		err = t.write(ctx, record, record.Value)
+		if err != nil && !t.again(record, err) {
+			return err
+		}
+		written = err == nil
 	}
-	last, parsed := strconv.ParseInt(string(before.Value), 10, 64)
-	if len(before.Value) > 0 && (parsed != nil || last <= 0) {
-		return fmt.Errorf("%w: the key %q of %s has the data %.40q, which is no time; use a path of its own, or delete it", ErrMismatch, turnKey, t.record.Path(), before.Value)
-	}
-	if err := t.write(ctx, before.Value); err != nil {
-		return err
-	}
-	now, err := t.record.Get(ctx, turnKey)
-	if err != nil {
-		return err
-	}
-	t.began = now.Modified
-	if last == 0 {
+	if last.IsZero() {
 		return nil
 	}
-	early := &NotDueError{Last: time.UnixMilli(last), Period: period}
-	switch passed := now.Modified.Sub(early.Last); {
+	early := &NotDueError{Last: last, Period: period}
+	switch passed := t.Began().Sub(last); {
 	case passed >= period:
 		return nil
 	case passed < 0:
-		early.Last, early.Back = now.Modified, -passed
+		early.Last, early.Back = t.Began(), -passed
 		if err := t.Count(ctx); err != nil {
 			return err
 		}
@@ -98,45 +108,72 @@ func (t *Turn) begin(ctx context.Context, period time.Duration) error {
 	return early
 }
 
+// last is when the last turn that counts began. It is zero if the record is empty.
+func (t *Turn) last(record Entry) (time.Time, error) {
+	if len(record.Value) == 0 {
+		return time.Time{}, nil
+	}
+	ms, err := strconv.ParseInt(string(record.Value), 10, 64)
+	if err != nil || ms <= 0 {
+		return time.Time{}, fmt.Errorf("%w: the key %q of %s has the data %.40q instead of a time; use a path of its own, or delete it", ErrMismatch, turnKey, t.record.Path(), record.Value)
+	}
+	return time.UnixMilli(ms), nil
+}
+
 // Began is when the turn began, by the clock of ZooKeeper's leader.
-func (t *Turn) Began() time.Time { return t.began }
+func (t *Turn) Began() time.Time { return t.began.Modified }
 
 // Count records the turn: until the period after its beginning is over, no other is due. It can be
 // called again, to the same effect.
 //
 // If the grant is lost, the error matches ErrNotHeld. After any error the turn may count or not.
 func (t *Turn) Count(ctx context.Context) error {
-	if err := t.write(ctx, strconv.AppendInt(nil, t.began.UnixMilli(), 10)); err != nil {
-		return fmt.Errorf("count a turn: %w", err)
+	value := strconv.AppendInt(nil, t.Began().UnixMilli(), 10)
+	for record := t.began; !bytes.Equal(record.Value, value); {
+		err := t.write(ctx, record, value)
+		if err == nil {
+			return nil
+		}
+		if t.again(record, err) {
+			record, err = t.read(ctx)
+		}
+		if err != nil {
+			return fmt.Errorf("count a turn: %w", err)
+		}
 	}
 	return nil
 }
 
-// write sets the record under the grant. An unknown outcome is no error: the next attempt writes the
-// same.
-func (t *Turn) write(ctx context.Context, value []byte) error {
-	for exists := true; ; {
-		op := Set(turnKey, value, AnyVersion)
-		if !exists {
-			op = Create(turnKey, value)
-		}
-		op, err := t.record.Key(op)
-		if err == nil {
-			err = t.grant.Write(ctx, op)
-		}
-		switch {
-		case exists && errors.Is(err, ErrNoNode):
-			exists = false
-		case !exists && errors.Is(err, ErrNodeExists):
-			exists = true
-		case !errors.Is(err, ErrUnknownOutcome):
-			return err
-		default:
-			if over := cmp.Or(ctx.Err(), t.grant.Err()); over != nil {
-				return fmt.Errorf("%w: %w", over, err)
-			}
-		}
+// read reads the record. It is None if it does not exist.
+func (t *Turn) read(ctx context.Context) (Entry, error) {
+	record, err := t.record.Get(ctx, turnKey)
+	if errors.Is(err, ErrNoNode) {
+		return Entry{}, nil
 	}
+	if lost := t.grant.Err(); err != nil && lost != nil {
+		err = fmt.Errorf("%w: %w", lost, err)
+	}
+	return record, err
+}
+
+// write sets the record under the grant, if it is as it was read. So a write that arrives late, when
+// its outcome has long been unknown, does not undo a later one.
+func (t *Turn) write(ctx context.Context, read Entry, value []byte) error {
+	op := Set(turnKey, value, read.Version)
+	if read.None() {
+		op = Create(turnKey, value)
+	}
+	op, err := t.record.Key(op)
+	if err != nil {
+		return err
+	}
+	return t.grant.Write(ctx, op)
+}
+
+// again reports whether to read the record again after the error of a write: its outcome is unknown, or
+// the record is not as it was read. If the grant is lost, the next write fails.
+func (t *Turn) again(read Entry, err error) bool {
+	return errors.Is(err, ErrUnknownOutcome) || errors.Is(err, ErrBadVersion) || errors.Is(err, ErrNodeExists) || errors.Is(err, ErrNoNode) && !read.None()
 }
 
 // NotDueError means that the period has not passed since the last turn that counts.

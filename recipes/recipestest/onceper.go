@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"strconv"
+	"sync"
 	"time"
 
 	"github.com/zkrecipes/zkrecipes/internal/testing/must"
@@ -50,6 +51,46 @@ func (f *fixture) counted(by time.Duration) time.Time {
 	f.must(h.Write(f.ctx, recipes.Set(f.path("l", record), strconv.AppendInt(nil, at.UnixMilli(), 10), recipes.AnyVersion)))
 	f.must(h.Release(f.ctx))
 	return at
+}
+
+// interrupted is a record. Before each read after the first it calls meanwhile.
+type interrupted struct {
+	recipes.Configuration
+	reads     int
+	meanwhile func()
+}
+
+func (c *interrupted) Get(ctx context.Context, key string) (recipes.Entry, error) {
+	if c.reads++; c.reads > 1 {
+		c.meanwhile()
+	}
+	return c.Configuration.Get(ctx, key)
+}
+
+// late is a grant whose writes reach the server late, if keep is set: the caller learns that their
+// outcome is unknown.
+type late struct {
+	recipes.Grant
+	keep bool
+	kept []recipes.Op
+}
+
+func (g *late) Write(ctx context.Context, ops ...recipes.Op) error {
+	if g.keep {
+		g.keep, g.kept = false, append(g.kept, ops...)
+		return recipes.ErrUnknownOutcome
+	}
+	return g.Grant.Write(ctx, ops...)
+}
+
+// arrive makes the writes that were kept. None is carried out.
+func (g *late) arrive(f *fixture, errs ...error) {
+	f.Helper()
+	f.failIf(len(g.kept) != len(errs), "%d writes were kept", len(g.kept))
+	for i, op := range g.kept {
+		f.is(g.Grant.Write(f.ctx, op), errs[i])
+	}
+	g.kept = nil
 }
 
 func oncePerTests() []test {
@@ -110,6 +151,56 @@ func oncePerTests() []test {
 			f.is(errOf(recipes.OncePer(f.ctx, lost, f.config(s, f.path("l")), day)), recipes.ErrNotHeld)
 			f.must(h.Release(f.ctx))
 			f.notDue(f.open())
+		}},
+		{"another holder's turn between the write and its time makes none due", func(f *fixture) {
+			f.counted(-25 * time.Hour)
+			s := f.open()
+			lost := f.acquire(s, f.path("l"))
+			record := &interrupted{Configuration: f.config(s, f.path("l"))}
+			record.meanwhile = sync.OnceFunc(func() {
+				f.remove(lost.Znode())
+				h, turn := f.due(f.open())
+				f.must(turn.Count(f.ctx))
+				f.must(h.Release(f.ctx))
+			})
+			turn, err := recipes.OncePer(f.ctx, lost, record, day)
+			var early *recipes.NotDueError
+			f.failIf(turn != nil || !errors.As(err, &early), "turn %v, error %v", turn, err)
+		}},
+		{"a write that arrives late changes nothing", func(f *fixture) {
+			s := f.open()
+			c := f.config(s, f.path("l"))
+			g := &late{Grant: f.acquire(s, f.path("l"))}
+			for _, first := range []error{recipes.ErrNodeExists, recipes.ErrBadVersion} { // the first turn creates the record
+				g.keep = true
+				turn, err := recipes.OncePer(f.ctx, g, c, day)
+				f.must(err)
+				g.keep = true
+				f.must(turn.Count(f.ctx))
+				g.arrive(f, first, recipes.ErrBadVersion)
+				err = errOf(recipes.OncePer(f.ctx, g, c, day))
+				var early *recipes.NotDueError
+				f.failIf(!errors.As(err, &early) || !early.Last.Equal(turn.Began()), "error %v; the turn began at %v", err, turn.Began())
+				f.must(g.Write(f.ctx, recipes.Set(f.path("l", record), []byte("1"), recipes.AnyVersion)))
+			}
+		}},
+		{"a record that is deleted during the work is created again", func(f *fixture) {
+			h, turn := f.due(f.open())
+			f.remove(f.path("l", record))
+			f.must(turn.Count(f.ctx))
+			f.must(h.Release(f.ctx))
+			f.notDue(f.open())
+		}},
+		{"without the configuration's znode it is ErrNoNode", func(f *fixture) {
+			s := f.open()
+			h := f.acquire(s, f.path("l"))
+			f.is(errOf(recipes.OncePer(f.ctx, h, f.config(s, f.path("none")), day)), recipes.ErrNoNode)
+			f.create(f.path("c"), "")
+			turn, err := recipes.OncePer(f.ctx, h, f.config(s, f.path("c")), day)
+			f.must(err)
+			f.remove(f.path("c", record))
+			f.remove(f.path("c"))
+			f.is(turn.Count(f.ctx), recipes.ErrNoNode)
 		}},
 		{"a leadership is a grant too", func(f *fixture) {
 			s := f.open()

@@ -3,6 +3,7 @@ package simulation
 import (
 	"context"
 	"errors"
+	"slices"
 	"sync"
 	"testing"
 	"time"
@@ -24,6 +25,9 @@ func TestSimulationOfPeriods(t *testing.T) {
 			for _, v := range r.Violations {
 				t.Errorf("seed %d of %s: %v", seed, sc.name, v)
 			}
+			if len(r.Violations) > 0 && testing.Verbose() {
+				t.Logf("trace of seed %d of %s:\n%s", seed, sc.name, r.Trace)
+			}
 			worked += r.Faults["a turn of a period"]
 		}
 	}
@@ -42,20 +46,21 @@ type almanac struct {
 	ahead   time.Duration
 	forward time.Duration // by how much the leader's clock was set forward, in all
 	back    bool          // it was set back
-	last    mark          // of the last turn that is counted
+	counted []mark        // before turns that are counted
 	tried   map[int64]bool
 }
 
-// mark is a moment before a turn began.
+// mark is a moment, by the virtual clock, which is right.
 type mark struct {
-	at      time.Time // by the virtual clock, which is right
+	at      time.Time
 	forward time.Duration
+	token   recipes.Token // of the grant of the turn
 }
 
-func (a *almanac) now() mark {
+func (a *almanac) now(g *grant) mark {
 	a.mu.Lock()
 	defer a.mu.Unlock()
-	return mark{time.Now(), a.forward}
+	return mark{time.Now(), a.forward, g.Token()}
 }
 
 // setClock sets the clock of the leader.
@@ -69,14 +74,14 @@ func (a *almanac) setClock(w *World, by time.Duration) {
 	w.server.SetClock(a.ahead)
 }
 
-// due checks that no turn is counted that began less than a period before. A clock that was set
-// forward shortens the period.
-func (a *almanac) due(c *client, t *recipes.Turn) {
-	a.mu.Lock()
-	defer a.mu.Unlock()
-	c.world.fault(c.name, "a turn of a period", "began at %v", t.Began())
-	if passed := time.Since(a.last.at) + a.forward - a.last.forward; !a.last.at.IsZero() && passed < oncePeriod {
-		c.world.fail(c.name, "a turn is due %v after another, and counts", passed)
+// due checks that a turn, which began before m, began at least a period after each one that is
+// counted. A clock that was set forward shortens the period. A turn of a later grant does not matter:
+// the grant of this one was lost, and it cannot count. The caller holds the mutex.
+func (a *almanac) due(c *client, m mark) {
+	for _, last := range a.counted {
+		if passed := m.at.Sub(last.at) + m.forward - last.forward; last.token <= m.token && passed < oncePeriod {
+			c.world.fail(c.name, "a turn is due %v after another, and counts", passed)
+		}
 	}
 }
 
@@ -90,19 +95,22 @@ func (a *almanac) early(c *client, e *recipes.NotDueError) {
 	}
 }
 
-// count counts a turn that began after m.
-func (a *almanac) count(ctx context.Context, t *recipes.Turn, m mark) error {
+// count counts a turn that began between m and begun. No turn of a later grant is counted before that.
+func (a *almanac) count(ctx context.Context, c *client, t *recipes.Turn, m, begun mark) error {
 	a.mu.Lock()
 	a.tried[t.Began().UnixMilli()] = true
+	later := slices.ContainsFunc(a.counted, func(other mark) bool { return other.token > m.token })
 	a.mu.Unlock()
 	if err := t.Count(ctx); err != nil {
 		return err
 	}
 	a.mu.Lock()
 	defer a.mu.Unlock()
-	if m.at.After(a.last.at) {
-		a.last = m
+	if later {
+		c.world.fail(c.name, "counted a turn after that of a later grant")
 	}
+	a.due(c, begun)
+	a.counted = append(a.counted, m)
 	return nil
 }
 
@@ -159,7 +167,7 @@ func periods(w *World) game {
 // once works once if a turn is due. Then it counts the turn, before or after the work. Some work
 // fails, and does not count.
 func (a *almanac) once(ctx context.Context, g *grant, record recipes.Configuration) error {
-	c, m := g.client, a.now()
+	c, m := g.client, a.now(g)
 	t, err := recipes.OncePer(ctx, g, record, oncePeriod)
 	if early := (*recipes.NotDueError)(nil); errors.As(err, &early) {
 		a.early(c, early)
@@ -168,17 +176,21 @@ func (a *almanac) once(ctx context.Context, g *grant, record recipes.Configurati
 	if err != nil {
 		return err
 	}
-	a.due(c, t)
-	if c.chance.chance(30) {
-		if err := a.count(ctx, t, m); err != nil {
-			return err
-		}
+	c.world.fault(c.name, "a turn of a period", "began at %v", t.Began())
+	begun := a.now(g)
+	a.mu.Lock()
+	a.due(c, begun)
+	a.mu.Unlock()
+	first := c.chance.chance(30)
+	if !first {
 		c.work(ctx, g)
-		return nil
+		if c.chance.chance(30) {
+			return nil
+		}
 	}
-	c.work(ctx, g)
-	if c.chance.chance(30) {
-		return nil
+	err = a.count(ctx, c, t, m, begun)
+	if first && err == nil {
+		c.work(ctx, g)
 	}
-	return a.count(ctx, t, m)
+	return err
 }
