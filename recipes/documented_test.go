@@ -53,11 +53,13 @@ var documented = map[string]struct {
 	"Once per period": {
 		use: func(t trial) { _ = t.turn(t.hold()).Count(t.ctx) },
 		operate: func(t trial) {
-			var turn *recipes.Turn
-			hold := t.hold()
-			t.turn(hold) // also creates the parent of guards
+			first := t.hold()
+			t.turn(first) // also creates the record, and the parent of guards
+			t.must(first.Release(t.ctx))
+			hold, turn := t.hold(), (*recipes.Turn)(nil)
 			t.measure("ask", func() error { turn = t.turn(hold); return nil })
 			t.measure("count", func() error { return turn.Count(t.ctx) })
+			t.measure("release after that", func() error { return hold.Release(t.ctx) })
 		},
 	},
 	"Election": {
