@@ -67,26 +67,40 @@ func TestARepeatedCallWhoseOutcomeIsUnknown(t *testing.T) {
 	}
 }
 
-// The session is lost while no plugin serves it.
+// The session is lost while no plugin serves it. A guarded write then matches ErrNotHeld too.
 func TestAWriteThatWasNotSentHasNoUnknownOutcome(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		c := Unconnected()
 		s := newSession(c, recipes.SessionConfig{}, &generation{plugin: c.Connect(nil, nil, nil), cancelStream: func() {}}, &pb.Opened{Timeout: durationpb.New(time.Minute)})
 		s.serving.Store(nil)
-		result := make(chan error)
+		sends := func(context.Context, int, ...grpc.CallOption) (int, error) {
+			t.Error("it was sent")
+			return 0, nil
+		}
+		plain, guarded := make(chan error), make(chan error)
+		go func() { _, err := write(t.Context(), recipe{s: s, what: "it"}, once, sends, 0, nothing); plain <- err }()
 		go func() {
-			_, err := write(t.Context(), recipe{s: s, what: "it"}, once, func(context.Context, int, ...grpc.CallOption) (int, error) {
-				t.Error("it was sent")
-				return 0, nil
-			}, 0, nothing)
-			result <- err
+			guarded <- writeAs(t.Context(), &remoteGrant{s: s, lost: make(chan struct{})}, "it", sends, 0)
 		}()
 		synctest.Wait()
 		s.lose(recipes.ErrExpired)
-		if err := <-result; !errors.Is(err, recipes.ErrExpired) || errors.Is(err, recipes.ErrUnknownOutcome) {
-			t.Error(err)
+		for held, result := range map[bool]chan error{false: plain, true: guarded} {
+			err := <-result
+			if !errors.Is(err, recipes.ErrExpired) || errors.Is(err, recipes.ErrUnknownOutcome) || errors.Is(err, recipes.ErrNotHeld) != held {
+				t.Errorf("of a grant: %v: %v", held, err)
+			}
 		}
 	})
+}
+
+// A call may return after Close. It then starts no goroutine, for which no one would wait.
+func TestAClosedSessionStartsNothing(t *testing.T) {
+	s, _ := resumable(t)
+	s.lose(recipes.ErrExpired)
+	must.Do(t, s.Close(t.Context()))
+	if s.spawn(func() {}) {
+		t.Error("a goroutine was started")
+	}
 }
 
 // While no server can be reached, the error of a call whose caller stops waiting says so,
