@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"net"
+	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -210,15 +211,16 @@ func TestAWaiterOfASessionThatIsRefusedGivesUp(t *testing.T) {
 	})
 }
 
-// releases counts the calls of Release, and fails the first.
+// releases counts the calls of Release, and fails the first with an error.
 type releases struct {
 	pb.GrantServiceClient
-	at []time.Time
+	fails error
+	at    []time.Time
 }
 
 func (r *releases) Release(context.Context, *pb.ReleaseRequest, ...grpc.CallOption) (*pb.ReleaseResponse, error) {
 	if r.at = append(r.at, time.Now()); len(r.at) == 1 {
-		return nil, status.Error(codes.Unavailable, "the connection has ended")
+		return nil, r.fails
 	}
 	return &pb.ReleaseResponse{}, nil
 }
@@ -228,11 +230,68 @@ func (r *releases) Release(context.Context, *pb.ReleaseRequest, ...grpc.CallOpti
 func TestAReleaseIsRepeatedAtOnce(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s, _ := resumable(t)
-		sent := new(releases)
+		sent := &releases{fails: status.Error(codes.Unavailable, "the connection has ended")}
 		s.grants = sent
 		must.Do(t, (&remoteGrant{s: s, id: "1", lost: make(chan struct{})}).releaseGrant(t.Context()))
 		if len(sent.at) != 2 || !sent.at[1].Equal(sent.at[0]) {
 			t.Errorf("it was sent at %v", sent.at)
 		}
 	})
+}
+
+// The plugin has answered that the grant is not held. A later call returns that answer.
+func TestARefusedReleaseIsNotSentAgain(t *testing.T) {
+	s, _ := resumable(t)
+	sent := &releases{fails: wire.ToStatus(recipes.ErrNotHeld, nil)}
+	s.grants = sent
+	g := &remoteGrant{s: s, id: "1", lost: make(chan struct{})}
+	for range 2 {
+		if err := g.releaseGrant(t.Context()); !errors.Is(err, recipes.ErrNotHeld) {
+			t.Error(err)
+		}
+	}
+	if len(sent.at) != 1 {
+		t.Errorf("it was sent %d times", len(sent.at))
+	}
+}
+
+// The next plugin does not resume a grant that its plugin does not hold.
+func TestAGrantThatThePluginDoesNotHoldIsForgotten(t *testing.T) {
+	s, _ := resumable(t)
+	g := &remoteGrant{s: s, id: "1", lost: make(chan struct{})}
+	if _, err := s.remember(g, &waiter{at: s.owner}); err != nil {
+		t.Fatal(err)
+	}
+	if g.judge(recipes.ErrNotHeld); len(s.held)+len(s.owned) > 0 {
+		t.Errorf("held: %d; for the next plugin: %d", len(s.held), len(s.owned))
+	}
+}
+
+// listened is a context that counts the contexts that depend on it.
+type listened struct {
+	context.Context
+	done chan struct{}
+	by   atomic.Int64
+}
+
+func (l *listened) Done() <-chan struct{} { return l.done }
+
+func (l *listened) AfterFunc(func()) (stop func() bool) {
+	l.by.Add(1)
+	return func() bool { l.by.Add(-1); return true }
+}
+
+// A program's context may last as long as the program, and would keep something of each call.
+func TestACallLeavesNothingInItsContext(t *testing.T) {
+	s, _ := resumable(t)
+	ctx := &listened{Context: t.Context(), done: make(chan struct{})}
+	must.Do(t, s.complete(ctx, way{}, func(context.Context) error {
+		if ctx.by.Load() == 0 {
+			t.Error("the call does not end with its context")
+		}
+		return nil
+	}))
+	if n := ctx.by.Load(); n != 0 {
+		t.Errorf("%d contexts still depend on it", n)
+	}
 }
