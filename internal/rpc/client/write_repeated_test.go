@@ -10,7 +10,6 @@ import (
 	"testing/synctest"
 	"time"
 
-	"github.com/zkrecipes/zkrecipes/internal/feed"
 	"github.com/zkrecipes/zkrecipes/internal/rpc/wire"
 	"github.com/zkrecipes/zkrecipes/internal/testing/must"
 	pb "github.com/zkrecipes/zkrecipes/plugin/proto/zkrecipes/v1"
@@ -40,11 +39,8 @@ func TestARepeatedCallWhoseOutcomeIsUnknown(t *testing.T) {
 	} {
 		t.Run(c.what, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
-				over, end := context.WithCancel(t.Context())
-				defer end()
-				s := &session{resumable: true, clock: newClock(time.Hour), over: over, events: feed.New(recipes.Event{State: recipes.Connected})}
-				first, next := &generation{plugin: new(Plugin), ended: make(chan struct{})}, &generation{plugin: new(Plugin)}
-				s.serving.Store(first)
+				s, of := resumable(t)
+				first, next := s.latest(), of()
 				calls := 0
 				err := s.write(t.Context(), repeated(answers), func(context.Context) error {
 					if calls++; calls == 1 {
@@ -167,14 +163,73 @@ func TestLossKeepsTheOutcome(t *testing.T) {
 }
 
 // resumable returns a session that continues when its plugin ends, and a constructor of
-// generations.
+// generations. Its plugin echoes heartbeats.
 func resumable(t *testing.T) (*session, func() *generation) {
 	c := Unconnected()
 	t.Cleanup(c.Close)
 	p := c.Connect(nil, nil, func(context.Context) bool { return true })
 	opened := &pb.Opened{Ticket: []byte("ticket"), Timeout: durationpb.New(time.Hour), State: pb.State_STATE_CONNECTED}
 	of := func() *generation { return newGeneration(p, nil, func() {}, nil, opened) }
-	return newSession(c, recipes.SessionConfig{}, of(), opened), of
+	s := newSession(c, recipes.SessionConfig{}, of(), opened)
+	s.latest().stream = scriptedStream{s: s, echoes: true}
+	return s, of
+}
+
+// scriptedStream echoes heartbeats, or not. Its only message comes after a pause.
+type scriptedStream struct {
+	stream
+	s      *session
+	echoes bool
+	pause  time.Duration
+	last   *pb.OpenResponse
+}
+
+func (st scriptedStream) Send(m *pb.OpenRequest) error {
+	if st.echoes {
+		st.s.clock.echo(echo{number: m.GetBeat().GetNumber()}.message())
+	}
+	return nil
+}
+
+func (st scriptedStream) Recv() (*pb.OpenResponse, error) {
+	time.Sleep(st.pause)
+	return st.last, nil
+}
+
+// A busy machine may notice the end of a plugin long after a call to it has failed. The call
+// waits for that, and is repeated. A plugin that still echoes heartbeats has not ended.
+func TestAFailedCallWaitsForTheEndOfItsPlugin(t *testing.T) {
+	for _, lives := range []bool{false, true} {
+		synctest.Test(t, func(t *testing.T) {
+			s, of := resumable(t)
+			first, calls, begun := s.latest(), 0, time.Now()
+			first.stream = scriptedStream{s: s, echoes: lives}
+			end := time.AfterFunc(time.Minute, func() {
+				s.mu.Lock()
+				defer s.mu.Unlock()
+				s.serve(of())
+				close(first.ended)
+			})
+			defer end.Stop()
+			broken := status.Error(codes.Unavailable, "the connection broke")
+			err := s.complete(t.Context(), way{}, func(context.Context) error {
+				if calls++; calls == 1 {
+					return broken
+				}
+				return nil
+			})
+			took := time.Since(begun)
+			if !lives && (err != nil || calls != 2 || took != time.Minute) {
+				t.Errorf("%d calls, then %v after %v", calls, err, took)
+			}
+			if lives && (err != broken || took != verdictTimeout) {
+				t.Errorf("it ends with %v after %v", err, took)
+			}
+			if lives && (s.verdict(t.Context(), err, false) != err || time.Since(begun) != 2*verdictTimeout) {
+				t.Errorf("its error is clear after %v", time.Since(begun))
+			}
+		})
+	}
 }
 
 // A waiter takes its turn, its plugin ends, and the next plugin cannot resume sessions. The
