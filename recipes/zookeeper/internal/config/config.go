@@ -50,6 +50,7 @@ func entry(key string, node session.Node) recipes.Entry {
 		Revision: recipes.Revision(node.Stat.Mzxid),
 		Modified: time.UnixMilli(node.Stat.Mtime),
 		Unset:    len(node.Data) == 0 && node.Stat.Version == 0, // see Set
+		Version:  node.Stat.Version,
 	}
 }
 
