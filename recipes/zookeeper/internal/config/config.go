@@ -215,9 +215,8 @@ func compare(stat *session.Stat, expected recipes.Revision) error {
 
 // outrun reports whether a change was refused because another client was faster.
 func outrun(err error) bool {
-	var refused *session.TxnError
-	return errors.As(err, &refused) &&
-		(errors.Is(err, recipes.ErrBadVersion) || errors.Is(err, recipes.ErrNoNode) || errors.Is(err, recipes.ErrNodeExists))
+	_, refused := errors.AsType[*session.TxnError](err)
+	return refused && (errors.Is(err, recipes.ErrBadVersion) || errors.Is(err, recipes.ErrNoNode) || errors.Is(err, recipes.ErrNodeExists))
 }
 
 // make creates the configuration's own znode. It has no receipt, because receipts are
