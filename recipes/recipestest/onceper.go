@@ -202,6 +202,14 @@ func oncePerTests() []test {
 			f.remove(f.path("c"))
 			f.is(turn.Count(f.ctx), recipes.ErrNoNode)
 		}},
+		{"the loss of the session is ErrNotHeld", func(f *fixture) {
+			s := f.open()
+			h, turn := f.due(s)
+			f.must(s.Close(f.ctx))
+			f.is(errOf(recipes.OncePer(f.ctx, h, f.config(s, f.path("l")), day)), recipes.ErrNotHeld, recipes.ErrClosed)
+			f.is(turn.Count(f.ctx), recipes.ErrNotHeld, recipes.ErrClosed)
+			f.due(f.open())
+		}},
 		{"a leadership is a grant too", func(f *fixture) {
 			s := f.open()
 			leader := must.Get(f.election(s, f.path("l")).Campaign(f.ctx, nil))(f)
