@@ -25,7 +25,8 @@ func TestSpread(t *testing.T) {
 		for range 20 {
 			switch {
 			case len(members) > 0 && random.IntN(2) == 0:
-				members = slices.Delete(members, 0, 1+random.IntN(len(members)))
+				first := random.IntN(len(members))
+				members = slices.Delete(members, first, first+1+random.IntN(len(members)-first))
 			default:
 				for range 1 + random.IntN(4) {
 					next++
