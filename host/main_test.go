@@ -50,7 +50,7 @@ func self(t testing.TB) string {
 // config returns a configuration that launches the test binary in a role.
 func config(t testing.TB, role string, env ...string) host.Config {
 	return host.Config{
-		Path: self(t), Env: append([]string{roleEnv + "=" + role, quickExit}, env...),
+		Path: self(t), Env: append([]string{roleEnv + "=" + role, quickExit}, env...), StartTimeout: patience,
 		Logger: hclog.NewNullLogger(),
 	}
 }

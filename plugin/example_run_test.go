@@ -27,7 +27,7 @@ func TestMain(m *testing.M) {
 func TestTheExampleServesAHost(t *testing.T) {
 	ctx, cancel := context.WithTimeout(t.Context(), watchdog.Patience)
 	defer cancel()
-	p := must.Get(host.Launch(ctx, host.Config{Path: must.Get(os.Executable())(t), Env: []string{pluginEnv + "=1"}}))(t)
+	p := must.Get(host.Launch(ctx, host.Config{Path: must.Get(os.Executable())(t), Env: []string{pluginEnv + "=1"}, StartTimeout: watchdog.Patience}))(t)
 	info := must.Get(p.Info(ctx))(t)
 	if !slices.Contains(info.Capabilities, "lock") {
 		t.Errorf("capabilities %q", info.Capabilities)

@@ -7,6 +7,7 @@ import (
 
 	"github.com/zkrecipes/zkrecipes/host"
 	"github.com/zkrecipes/zkrecipes/internal/testing/must"
+	"github.com/zkrecipes/zkrecipes/internal/testing/watchdog"
 	"github.com/zkrecipes/zkrecipes/internal/zkserver"
 	"github.com/zkrecipes/zkrecipes/recipes"
 )
@@ -17,6 +18,7 @@ func TestOperatorLimitsThePlugin(t *testing.T) {
 	defer s.Close()
 	p := must.Get(host.Launch(t.Context(), host.Config{
 		Path: os.Args[0], Env: []string{mainEnv + "=1"}, Args: []string{"-max-sessions=1", "-max-holds=1"},
+		StartTimeout: watchdog.Patience,
 	}))(t)
 	defer p.Close(t.Context())
 	cfg := recipes.SessionConfig{Servers: []string{s.Addr()}}

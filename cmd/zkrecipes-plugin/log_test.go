@@ -54,7 +54,8 @@ func session(t *testing.T, level hclog.Level, certificate, key []byte) (log, fai
 	var l logged
 	p := must.Get(host.Launch(t.Context(), host.Config{
 		Path: os.Args[0], Env: []string{mainEnv + "=1"},
-		Logger: hclog.New(&hclog.LoggerOptions{Name: "application", Level: level, Output: &l}),
+		Logger:       hclog.New(&hclog.LoggerOptions{Name: "application", Level: level, Output: &l}),
+		StartTimeout: watchdog.Patience,
 	}))(t)
 	cfg := recipes.SessionConfig{
 		Servers: []string{s.Addr()}, SessionTimeout: time.Second,

@@ -51,7 +51,7 @@ func TestWaitingSessionsTakeLittleMemory(t *testing.T) {
 		mostHost   = 48
 	)
 	defer debug.SetGCPercent(debug.SetGCPercent(100)) // a host's; leaktest has changed it
-	p := must.Get(host.Launch(t.Context(), host.Config{Path: built(t)}))(t)
+	p := must.Get(host.Launch(t.Context(), host.Config{Path: built(t), StartTimeout: watchdog.Patience}))(t)
 	var waiting, joined sync.WaitGroup
 	defer waiting.Wait()
 	defer p.Close(t.Context())

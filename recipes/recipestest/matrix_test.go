@@ -12,6 +12,7 @@ import (
 	"github.com/zkrecipes/zkrecipes/internal/testing/leaktest"
 	"github.com/zkrecipes/zkrecipes/internal/testing/must"
 	"github.com/zkrecipes/zkrecipes/internal/testing/testall"
+	"github.com/zkrecipes/zkrecipes/internal/testing/watchdog"
 	"github.com/zkrecipes/zkrecipes/internal/zkserver"
 	"github.com/zkrecipes/zkrecipes/recipes"
 	"github.com/zkrecipes/zkrecipes/recipes/recipestest"
@@ -50,7 +51,7 @@ var transports = []struct {
 		if testing.Short() {
 			t.Skip("SKIPPED through the plugin process: -short")
 		}
-		return through(t, hosttest.NewProcess(t, host.Config{}))
+		return through(t, hosttest.NewProcess(t, host.Config{StartTimeout: watchdog.Patience}))
 	}},
 }
 

@@ -8,6 +8,7 @@ import (
 
 	"google.golang.org/protobuf/types/known/durationpb"
 
+	"github.com/zkrecipes/zkrecipes/internal/rpc/wire"
 	pb "github.com/zkrecipes/zkrecipes/plugin/proto/zkrecipes/v1"
 	"github.com/zkrecipes/zkrecipes/recipes"
 )
@@ -204,6 +205,11 @@ func TestEveryMethodReportsTheLossAfterAPause(t *testing.T) {
 		},
 		"State": func(s *session) bool { return s.State() == recipes.Lost },
 		"Err":   func(s *session) bool { return errors.Is(s.Err(), recipes.ErrDeadline) },
+		"Acquire, when its answer arrives": func(s *session) bool {
+			_, err := s.remember(&remoteGrant{id: "1"}, &waiter{at: s.owner})
+			s.forget("1")
+			return errors.Is(err, recipes.ErrDeadline)
+		},
 	} {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
@@ -217,6 +223,27 @@ func TestEveryMethodReportsTheLossAfterAPause(t *testing.T) {
 					t.Error("no loss was reported")
 				}
 			})
+		})
+	}
+}
+
+// If this process did not run, the plugin has received no heartbeat and gives the session up.
+// The reason is the deadline, whether the plugin's message or the timer is handled first.
+func TestTheDeadlineIsTheReasonOfAPausedHost(t *testing.T) {
+	for pause, want := range map[time.Duration]error{59 * time.Minute: recipes.ErrDeadline, time.Minute: recipes.ErrPluginLost} {
+		synctest.Test(t, func(t *testing.T) {
+			s, _ := resumable(t)
+			s.clock.echo(echo{number: s.clock.heartbeat()}.message())
+			g := s.latest()
+			g.stream = scriptedStream{pause: pause, last: &pb.OpenResponse{Message: &pb.OpenResponse_StateChanged{StateChanged: &pb.StateChanged{
+				State: pb.State_STATE_LOST, Reason: wire.ToFailure(recipes.ErrPluginLost),
+			}}}}
+			s.live(g)
+			s.mu.Lock()
+			defer s.mu.Unlock()
+			if !errors.Is(s.err, want) {
+				t.Errorf("lost after %v: %v", pause, s.err)
+			}
 		})
 	}
 }

@@ -84,6 +84,9 @@ func (s *session) live(t *generation) {
 		continues := s.survives(t, final)
 		t.plugin.removeSession(s)
 		if !continues {
+			if errors.Is(why, recipes.ErrPluginLost) {
+				s.checkClock() // if this process did not run, the plugin has received no heartbeat
+			}
 			s.lose(why)
 		}
 		<-t.resumeEnded

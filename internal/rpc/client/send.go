@@ -156,8 +156,8 @@ func (s *session) count(t *generation) bool {
 
 // outlived reports whether a call failed with err because the plugin of its generation has
 // ended or detached the session, and the session continues. The stream reports that, possibly
-// later than the call fails. After Detach, outlived waits without verdictTimeout, because the
-// plugin takes some time to end.
+// later than the call fails. After Detach, outlived waits for nothing else, because the plugin
+// takes some time to end.
 func (s *session) outlived(ctx context.Context, t *generation, err error) bool {
 	if t == nil || !s.resumable {
 		return false
@@ -167,20 +167,17 @@ func (s *session) outlived(ctx context.Context, t *generation, err error) bool {
 	case answered && !errors.Is(e, recipes.ErrSessionLost), !answered && (errors.Is(e, recipes.ErrTooLarge) || ctx.Err() != nil):
 		return false
 	}
-	wait := time.NewTimer(verdictTimeout)
-	defer wait.Stop()
-	patience := wait.C
+	patience := time.After(verdictTimeout)
 	if s.detaching(t) != nil {
 		patience = nil
 	}
+	s.awaitCause(ctx, t.ended, patience)
 	select {
 	case <-t.ended:
 		return s.Err() == nil
-	case <-s.over.Done():
-	case <-ctx.Done():
-	case <-patience:
+	default:
+		return false
 	}
-	return false
 }
 
 // retryPause is the pause between attempts of a call that is repeated until it is answered.

@@ -89,8 +89,7 @@ func writeAs[Q, A any](ctx context.Context, g *remoteGrant, what string, ask met
 		return nil
 	}
 	e, answered := wire.WriteError(err, ops)
-	var refused *recipes.WriteError
-	if errors.As(e, &refused) {
+	if refused, ok := errors.AsType[*recipes.WriteError](e); ok {
 		return refused
 	}
 	if answered {
@@ -103,9 +102,36 @@ func writeAs[Q, A any](ctx context.Context, g *remoteGrant, what string, ask met
 	return notHeld(err)
 }
 
-// verdictTimeout is how long a call that gRPC failed waits for the session's stream, on the
-// same connection, to report the cause.
+// verdictTimeout is how long a call that gRPC failed waits at least for the session's stream
+// to report the cause: see awaitCause.
 const verdictTimeout = time.Second
+
+// awaitCause waits until the session's stream has reported why a call failed: ended is closed,
+// or the session is over. It gives up when ctx ends, or when patience has fired and the stream
+// works: the plugin echoes a heartbeat that was sent after that. Time alone does not show that
+// the stream works. On a busy machine, a call may fail long before the end of the stream, or of
+// the process, is noticed.
+func (s *session) awaitCause(ctx context.Context, ended <-chan struct{}, patience <-chan time.Time) {
+	var sent time.Time
+	var echoed <-chan struct{}
+	for {
+		select {
+		case <-ended:
+			return
+		case <-s.over.Done():
+			return
+		case <-ctx.Done():
+			return
+		case <-patience:
+			sent = time.Now()
+			s.sendHeartbeat()
+		case <-echoed:
+		}
+		if echoed = s.clock.since(sent); echoed == nil {
+			return
+		}
+	}
+}
 
 // explain returns the error of a failed call. An error from the plugin's recipes already names
 // the operation; explain adds what to all other errors, also if the plugin lacks the recipe.
@@ -166,16 +192,12 @@ func (s *session) verdict(ctx context.Context, e error, answered bool) error {
 	case !answered && ctx.Err() != nil:
 		return s.interrupted(ctx.Err())
 	}
-	wait := time.NewTimer(verdictTimeout)
-	defer wait.Stop()
-	select {
-	case <-s.over.Done():
-		return s.Err()
-	case <-ctx.Done(): // gRPC's timers on either side may fire slightly earlier
-		if !answered || !isLoss(e) { // a plugin that has detached the session answers ErrSessionLost
-			return s.interrupted(ctx.Err())
-		}
-	case <-wait.C:
+	s.awaitCause(ctx, nil, time.After(verdictTimeout))
+	switch err := s.Err(); {
+	case err != nil:
+		return err
+	case ctx.Err() != nil && (!answered || !isLoss(e)): // a plugin that has detached the session answers ErrSessionLost
+		return s.interrupted(ctx.Err()) // gRPC's timers on either side may fire slightly earlier
 	}
 	return e
 }

@@ -17,6 +17,7 @@ import (
 	"github.com/zkrecipes/zkrecipes/internal/testing/ensembletest"
 	"github.com/zkrecipes/zkrecipes/internal/testing/must"
 	"github.com/zkrecipes/zkrecipes/internal/testing/peers"
+	"github.com/zkrecipes/zkrecipes/internal/testing/watchdog"
 	"github.com/zkrecipes/zkrecipes/recipes"
 	"github.com/zkrecipes/zkrecipes/recipes/zookeeper"
 )
@@ -83,7 +84,7 @@ func waysOf(tb testing.TB, addrs []string, n int) []way {
 	}
 	own("", zookeeper.Open)
 	if n <= most.plugin {
-		own("plugin-", hosttest.NewProcess(tb, host.Config{}).Plugin.Open)
+		own("plugin-", hosttest.NewProcess(tb, host.Config{StartTimeout: watchdog.Patience}).Plugin.Open)
 	}
 	return ways
 }
