@@ -87,8 +87,7 @@ func (e Experiment) run(ctx context.Context, t Trial, r *record.Record) (err err
 	l.End = func(ctx context.Context) error {
 		r.Client = client.Stop()
 		if now, ok := t.Transport.cpu(); ok && known {
-			grown := now - others
-			r.Client.Other = &grown
+			r.Client.Other = new(now - others)
 		}
 		if e.Part != nil {
 			if err := e.Part.End(ctx); err != nil {
@@ -202,8 +201,7 @@ func nameAnywhere(r record.Record) string {
 func together(a, b record.Client) record.Client {
 	var other *time.Duration
 	if a.Other != nil && b.Other != nil {
-		sum := *a.Other + *b.Other
-		other = &sum
+		other = new(*a.Other + *b.Other)
 	}
 	return record.Client{
 		Other: other,

@@ -2,16 +2,13 @@ package bench
 
 import (
 	"context"
-	"errors"
-	"fmt"
 	"slices"
 	"sync/atomic"
 	"time"
 
-	"golang.org/x/sync/errgroup"
-
 	"github.com/zkrecipes/zkrecipes/bench/load"
 	"github.com/zkrecipes/zkrecipes/internal/relay"
+	"github.com/zkrecipes/zkrecipes/internal/zkbench/sessions"
 	"github.com/zkrecipes/zkrecipes/internal/zkbench/timeline"
 	"github.com/zkrecipes/zkrecipes/recipes"
 )
@@ -60,7 +57,7 @@ func (e Experiment) open(ctx context.Context, t Trial) (opened, error) {
 		configs = func(int) recipes.SessionConfig { return cfg }
 	}
 	all.reopen = func(ctx context.Context, i int) (recipes.Client, error) {
-		closeAll(ctx, all.sessions[i:i+1])
+		sessions.Close(ctx, all.sessions[i:i+1])
 		if all.kill != nil {
 			all.relays[i].Restore()
 		}
@@ -68,8 +65,9 @@ func (e Experiment) open(ctx context.Context, t Trial) (opened, error) {
 		all.sessions[i] = s // nil after an error
 		return s, err
 	}
+	defer collectLess(n)()
 	var err error
-	if all.sessions, err = open(ctx, t.Transport.Open, configs, n, e.counter("open", n)); err != nil {
+	if all.sessions, err = sessions.Open(ctx, t.Transport.Open, configs, n, e.counter("open", n)); err != nil {
 		all.close(ctx)
 		return opened{}, err
 	}
@@ -115,7 +113,7 @@ func from(i int, servers []string) []string {
 
 // close closes the sessions first, because their last requests go through the relays.
 func (o *opened) close(ctx context.Context) {
-	closeAll(ctx, o.sessions)
+	sessions.Close(ctx, o.sessions)
 	for _, r := range o.relays {
 		r.Cut()
 	}
@@ -127,13 +125,6 @@ func (o *opened) close(ctx context.Context) {
 // aftermath is how long after a failover the survivors' traffic is counted.
 const aftermath = time.Second
 
-const (
-	// parallelism is how many sessions are opened, or closed, at once.
-	parallelism = 32
-	// closeTimeout bounds the closing of one session.
-	closeTimeout = 10 * time.Second
-)
-
 func (e Experiment) counter(what string, of int) func() {
 	var done atomic.Int64
 	return func() {
@@ -141,54 +132,4 @@ func (e Experiment) counter(what string, of int) func() {
 			e.Progress(what, n, of)
 		}
 	}
-}
-
-// open opens n sessions, the i-th with config(i), and calls one after each that has opened.
-// On error it leaves none open.
-func open(ctx context.Context, opener recipes.Opener, config func(i int) recipes.SessionConfig, n int, one func()) ([]recipes.Client, error) {
-	defer collectLess(n)()
-	sessions := make([]recipes.Client, n)
-	group, gctx := errgroup.WithContext(ctx)
-	group.SetLimit(parallelism)
-	for i := range sessions {
-		group.Go(func() (err error) {
-			if err := gctx.Err(); err != nil {
-				return context.Cause(gctx)
-			}
-			sessions[i], err = opener(gctx, config(i))
-			switch {
-			case err != nil && n > 1 && errors.Is(err, recipes.ErrUnavailable):
-				return fmt.Errorf("open session %d of %d (does the servers' maxClientCnxns allow so many connections from one address?): %w", i+1, n, err)
-			case err != nil:
-				return fmt.Errorf("open session %d of %d: %w", i+1, n, err)
-			}
-			one()
-			return nil
-		})
-	}
-	if err := group.Wait(); err != nil {
-		closeAll(ctx, sessions)
-		return nil, err
-	}
-	return sessions, nil
-}
-
-// closeAll closes sessions even if ctx is done. It ignores errors: a session whose close
-// was not confirmed ends with its timeout. Until then its znodes do not disturb other
-// trials, because each trial has a path of its own.
-func closeAll(ctx context.Context, sessions []recipes.Client) {
-	var group errgroup.Group
-	group.SetLimit(parallelism)
-	for _, s := range sessions {
-		if s == nil {
-			continue
-		}
-		group.Go(func() error {
-			ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), closeTimeout)
-			defer cancel()
-			_ = s.Close(ctx)
-			return nil
-		})
-	}
-	_ = group.Wait()
 }

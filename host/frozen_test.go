@@ -6,6 +6,7 @@ import (
 	"testing/synctest"
 	"time"
 
+	goplugin "github.com/hashicorp/go-plugin"
 	"google.golang.org/grpc"
 
 	"github.com/zkrecipes/zkrecipes/internal/rpc/client"
@@ -84,4 +85,31 @@ func TestCloseKillsAFrozenPluginSoon(t *testing.T) {
 			})
 		})
 	}
+}
+
+// TestAPluginIsAskedToExitBeforeItIsKilled: it can then write its last logs and delete its files.
+func TestAPluginIsAskedToExitBeforeItIsKilled(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		l := newLaunched(Config{})
+		l.client = goplugin.NewClient(&goplugin.ClientConfig{})
+		l.process = &process{exited: make(chan struct{})}
+		stopped := make(chan struct{})
+		go func() { l.stop(t.Context()); close(stopped) }()
+		for _, kills := range []bool{false, true} {
+			synctest.Wait()
+			select {
+			case <-l.killed: // Kill of go-plugin was called
+			default:
+				t.Error("it was not asked")
+			}
+			l.mu.Lock()
+			if l.aborted != kills {
+				t.Errorf("killed: %v", l.aborted)
+			}
+			l.mu.Unlock()
+			time.Sleep(killTimeout)
+		}
+		close(l.process.exited)
+		<-stopped
+	})
 }

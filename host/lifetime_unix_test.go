@@ -146,8 +146,7 @@ func TestPluginRefusesALifetimeThatIsNoPipe(t *testing.T) {
 				cmd.ExtraFiles = []*os.File{test.file}
 			}
 			err := cmd.Run()
-			var exit *exec.ExitError
-			if !errors.As(err, &exit) || exit.ExitCode() != 6 || !bytes.Contains(stderr.Bytes(), []byte(handshake.LifetimeEnv+"="+test.value)) {
+			if exit, ok := errors.AsType[*exec.ExitError](err); !ok || exit.ExitCode() != 6 || !bytes.Contains(stderr.Bytes(), []byte(handshake.LifetimeEnv+"="+test.value)) {
 				t.Errorf("%v, %s", err, &stderr)
 			}
 		})

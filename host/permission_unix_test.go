@@ -99,10 +99,15 @@ func TestStrangersPluginInTheWorkingDirectoryIsRefused(t *testing.T) {
 
 // TestFileThatCannotBeExecutedIsNoPlugin: Find does not return it.
 func TestFileThatCannotBeExecutedIsNoPlugin(t *testing.T) {
-	w := newWorld(t)
-	plugin := install(t, w.config, host.PluginName)
-	must.Do(t, os.Chmod(plugin, 0o644))
-	if path, err := host.Find(w.config); !errors.Is(err, host.ErrNotFound) {
-		t.Errorf("%s, %v", path, err)
+	for name, place := range map[string]func(path string) error{
+		"data":      func(path string) error { return os.WriteFile(path, nil, 0o644) },
+		"directory": func(path string) error { return os.Mkdir(path, 0o755) },
+		"bad link":  func(path string) error { return os.Symlink("nowhere", path) },
+	} {
+		w := newWorld(t)
+		must.Do(t, place(filepath.Join(w.config, host.PluginName)))
+		if path, err := host.Find(w.config); !errors.Is(err, host.ErrNotFound) {
+			t.Errorf("%s: %s, %v", name, path, err)
+		}
 	}
 }

@@ -2,11 +2,21 @@ package host
 
 import (
 	"bytes"
+	"context"
+	"errors"
+	"net"
 	"strings"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"github.com/hashicorp/go-hclog"
+	"google.golang.org/grpc"
+	"google.golang.org/grpc/credentials/insecure"
+
+	"github.com/zkrecipes/zkrecipes/internal/rpc/client"
+	"github.com/zkrecipes/zkrecipes/internal/testing/must"
+	"github.com/zkrecipes/zkrecipes/recipes"
 )
 
 func TestBackoffDoublesUpToItsMost(t *testing.T) {
@@ -63,4 +73,31 @@ func TestAnUpgradeLogsTheCapabilitiesThatTheNewPluginLacks(t *testing.T) {
 			t.Errorf("%s: %s", name, said)
 		}
 	}
+}
+
+// A goroutine of the shared client waits for a connection, and does not notice that it should end.
+func TestCloseWaitsForTheSharedClient(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		fails := func(context.Context, string) (net.Conn, error) { return nil, errors.New("no plugin") }
+		conn := must.Get(grpc.NewClient("passthrough:///none", append(client.DialOptions(nil, nil),
+			grpc.WithTransportCredentials(insecure.NewCredentials()), grpc.WithContextDialer(fails))...))(t)
+		defer conn.Close()
+		dialing := make(chan struct{})
+		s := &Supervisor{client: client.Unconnected(), done: make(chan struct{})}
+		s.ctx, s.cancel = context.WithCancel(t.Context())
+		close(s.done)
+		s.client.Use(s.client.Connect(conn, func(context.Context) (net.Conn, error) { <-dialing; return nil, net.ErrClosed }, nil), false)
+		if _, err := s.client.Plugin().Open(t.Context(), recipes.SessionConfig{Servers: []string{"none"}}); err == nil {
+			t.Error("a session without a plugin")
+		}
+		closed := false
+		go func() { must.Report(t, s.Close(t.Context())); closed = true }()
+		if synctest.Wait(); closed {
+			t.Error("Close has not waited")
+		}
+		close(dialing)
+		if synctest.Wait(); !closed {
+			t.Error("Close still waits")
+		}
+	})
 }

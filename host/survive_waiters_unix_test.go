@@ -3,16 +3,20 @@
 package host_test
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"slices"
 	"strings"
 	"syscall"
 	"testing"
+	"time"
 
+	"github.com/zkrecipes/zkrecipes/host"
 	"github.com/zkrecipes/zkrecipes/internal/testing/must"
 	"github.com/zkrecipes/zkrecipes/internal/zkserver"
 	"github.com/zkrecipes/zkrecipes/recipes"
+	"github.com/zkrecipes/zkrecipes/recipes/zookeeper"
 )
 
 // TestJoinedMayCallWhileItsPluginDies: the call waits for the next plugin, and the next plugin
@@ -257,4 +261,55 @@ func (v *surviving) nodes(znodes ...string) (all []string) {
 		}
 	}
 	return all
+}
+
+// TestATurnSurvivesItsPlugin kills the plugin between the beginning of a turn and its count, and after
+// the server has counted it and before the plugin answers.
+func TestATurnSurvivesItsPlugin(t *testing.T) {
+	t.Parallel()
+	v := survive(t)
+	due := func(s recipes.Client, g recipes.Grant) (*recipes.Turn, error) {
+		return recipes.OncePer(ctx(t), g, must.Get(s.Configuration("/turns"))(t), time.Hour)
+	}
+	hold := v.holds("/turns")
+	turn := must.Get(due(v.session, hold))(t)
+	v.kill()
+	reached := v.unanswered(func(r zkserver.Request) bool { return r.Op == zkserver.OpMulti })
+	counted := begin(func() error { return turn.Count(ctx(t)) })
+	closes(t, "the count", reached)
+	v.kill()
+	must.Do(t, <-counted)
+	must.Do(t, turn.Count(ctx(t)))
+	must.Do(t, hold.Release(ctx(t)))
+	hold = must.Get(lockAt(t, v.rival, "/turns").Acquire(ctx(t)))(t)
+	_, err := due(v.rival, hold)
+	if early := (*recipes.NotDueError)(nil); !errors.As(err, &early) || !early.Last.Equal(turn.Began()) {
+		t.Errorf("error %v; the turn began at %v", err, turn.Began())
+	}
+}
+
+// TestATurnEndsWithItsPlugin: without a supervisor the session is lost with the plugin. The turn does not
+// count, and the next holder's is due.
+func TestATurnEndsWithItsPlugin(t *testing.T) {
+	t.Parallel()
+	server := embedded(t)
+	p := must.Get(host.Launch(ctx(t), config(t, "real plugin")))(t)
+	t.Cleanup(func() { _ = p.Close(context.Background()) })
+	turn := func(s recipes.Client) (*recipes.Turn, error) {
+		hold := must.Get(lockAt(t, s, "/turns").Acquire(ctx(t)))(t)
+		return recipes.OncePer(ctx(t), hold, must.Get(s.Configuration("/turns"))(t), time.Hour)
+	}
+	open := func(o recipes.Opener) recipes.Client {
+		s := must.Get(o(ctx(t), recipes.SessionConfig{Servers: []string{server.Addr()}, SessionTimeout: longTimeout}))(t)
+		t.Cleanup(func() { _ = s.Close(context.Background()) })
+		return s
+	}
+	dying := open(p.Open)
+	begun := must.Get(turn(dying))(t)
+	signal(t, p.PID(), syscall.SIGKILL)
+	if err := begun.Count(ctx(t)); !errors.Is(err, recipes.ErrNotHeld) {
+		t.Errorf("error %v; want ErrNotHeld", err)
+	}
+	server.ExpireSession(dying.ID())
+	must.Get(turn(open(zookeeper.Open)))(t)
 }

@@ -132,9 +132,9 @@ func (h *holds) Write(ctx context.Context, ops ...Op) error {
 		guarded = append(guarded, Held(one.Hold))
 	}
 	err := h.held[0].Write(ctx, append(guarded, ops...)...)
-	var refused *WriteError
+	refused, ok := errors.AsType[*WriteError](err)
 	switch {
-	case !errors.As(err, &refused):
+	case !ok:
 		return err
 	case refused.Index < len(others):
 		return fmt.Errorf("guarded write: %s: %w", others[refused.Index].path, refused.Err)

@@ -66,8 +66,8 @@ type Configuration interface {
 	//	err = hold.Write(ctx, op)
 	//
 	// Key sends nothing, so the error can only be ErrInvalid. The guarantees are those of
-	// Write, not of Set: the parents must exist, versions are compared instead of revisions,
-	// and a lost reply is ErrUnknownOutcome.
+	// Write, not of Set: the parents must exist, versions are compared instead of revisions
+	// (Entry.Version), and a lost reply is ErrUnknownOutcome.
 	Key(op Op) (Op, error)
 
 	// Watch returns a channel that first receives a key's value and then every change. If
@@ -114,6 +114,9 @@ type Entry struct {
 	// Unset. The configuration's own node is, and so is a node that another client created
 	// empty.
 	Unset bool
+	// Version is the version of the key's znode, for a guarded write (see Key). A plugin that is
+	// too old to tell it gives AnyVersion.
+	Version int32
 }
 
 // None reports that the key does not exist.

@@ -2,6 +2,7 @@ package recipes_test
 
 import (
 	"context"
+	"time"
 
 	"github.com/zkrecipes/zkrecipes/recipes"
 )
@@ -47,6 +48,18 @@ var documented = map[string]struct {
 			t.measure("acquire after a guarded write", acquire)
 			t.measure("the first guarded write", write)
 			t.measure("another one", write)
+		},
+	},
+	"Once per period": {
+		use: func(t trial) { _ = t.turn(t.hold()).Count(t.ctx) },
+		operate: func(t trial) {
+			first := t.hold()
+			t.turn(first) // also creates the record, and the parent of guards
+			t.must(first.Release(t.ctx))
+			hold, turn := t.hold(), (*recipes.Turn)(nil)
+			t.measure("ask", func() error { turn = t.turn(hold); return nil })
+			t.measure("count", func() error { return turn.Count(t.ctx) })
+			t.measure("release after that", func() error { return hold.Release(t.ctx) })
 		},
 	},
 	"Election": {
@@ -328,4 +341,20 @@ func pair[G any](t trial, begin string, do func(context.Context) (G, error), end
 	t.measure("(first end)", undoing)
 	t.measure(begin, doing)
 	t.measure(end, undoing)
+}
+
+func (t trial) hold() recipes.Hold {
+	lock, err := t.s.Lock(t.path, recipes.LockConfig{})
+	t.must(err)
+	hold, err := lock.Acquire(t.ctx)
+	t.must(err)
+	return hold
+}
+
+func (t trial) turn(hold recipes.Hold) *recipes.Turn {
+	record, err := t.s.Configuration(t.path)
+	t.must(err)
+	turn, err := recipes.OncePer(t.ctx, hold, record, time.Hour)
+	t.must(err)
+	return turn
 }

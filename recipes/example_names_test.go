@@ -27,8 +27,7 @@ func ExampleNames() {
 	fmt.Printf("%s is at %s, %v\n", record.Name, record.Data, err)
 
 	_, err = names.Register(ctx, "billing", []byte("10.0.0.8:8080"))
-	var taken *recipes.TakenError
-	if errors.As(err, &taken) {
+	if taken, ok := errors.AsType[*recipes.TakenError](err); ok {
 		fmt.Println("taken by this session:", taken.SessionID == session.ID())
 	}
 	fmt.Println(registration.Unregister(ctx))

@@ -20,11 +20,11 @@ import (
 //
 // The members settle within Grace, and a few requests of each of them, after the last change: a
 // member has joined, has left, or its session has ended. If the connection of a member is down,
-// its part waits for that member. If
-// an overloaded server throttles a request of a member, the member repeats it after a second.
+// its part waits for that member. If an overloaded server throttles a request of a member, the
+// member repeats it after a second.
 //
-// All members must use the same n. The member that assigns refuses those with another n: their
-// Join fails with ErrMismatch.
+// All members must use the same n. While there are members, a Join with another n fails with
+// ErrMismatch.
 //
 // Source: kazoo's SetPartitioner, which waits for all members at a barrier, stops all of them for
 // each change, and has no tokens (CURATOR-321 asks for the same). Here only what moves stops.
@@ -59,8 +59,8 @@ type Shares interface {
 	// follow in Portion.Changes.
 	//
 	// A lost connection is not an error. If the members use another n, the error matches
-	// ErrMismatch. After an error the member has left; if the connection is down, it leaves in
-	// the background.
+	// ErrMismatch. If ctx ends, or the connection is down, the member leaves in the background.
+	// After any other error it has left.
 	Join(ctx context.Context) (Portion, error)
 }
 
@@ -94,20 +94,21 @@ const maxShares = 1 << 16
 type Portion interface {
 	// Changes returns a channel that receives the numbers that the member owns, in order. The
 	// first value comes when each number of the first assignment is taken, or is found to be
-	// another member's. Another value follows after each change. A share that is Revoked or lost is no longer among them. A slow
-	// reader may miss states in between but never the latest. There is one channel, for one
-	// reader.
+	// another member's. Another value follows after each change, without the shares that were
+	// revoked or lost. A slow reader may miss states in between but never the latest. There is
+	// one channel, for one reader.
 	//
-	// The channel is closed when the member has left or was lost, and all its numbers are given
-	// up.
+	// When the session is lost, Done closes before a shorter value is sent. The channel is closed
+	// when the member has left or was lost, and all its numbers are given up.
 	Changes() <-chan []Share
 
-	// Done is closed when the member has left or was lost. Then all its shares are revoked.
+	// Done is closed when the member leaves or was lost. Then all its shares are revoked.
 	Done() <-chan struct{}
 
 	// Err is nil until Done is closed. Then it is the reason: ErrReleased after Leave,
 	// ErrRemoved if another client has deleted the member's znode, the reason of the session's
-	// loss, or why a request was refused. The library does not join again.
+	// loss, or why a request was refused. If a number could not be given up, close the session
+	// to free it. The library does not join again.
 	Err() error
 
 	// Leave leaves: all shares are revoked, as if they moved, and the others take them over.
@@ -127,7 +128,8 @@ type Share interface {
 	Number() int
 
 	// Revoked is closed when the number moves to another member, or when the member leaves:
-	// finish and release. After SharesConfig.Grace the library releases it.
+	// finish and release. After SharesConfig.Grace the library releases it. Revoked is also
+	// closed when the share is lost or released.
 	Revoked() <-chan struct{}
 }
 

@@ -23,21 +23,26 @@ func (s *shares) memberData() []byte {
 }
 
 // assign returns the assignment to the members of the group, the oldest first, that moves as few
-// numbers as possible. Ephemeral children of another program are no members.
+// numbers as possible. Ephemeral children of another program are no members. While a member of the
+// assignment before is there, n stays as it is: an assigner with another n refuses itself.
 func (s *shares) assign(before assignment, group []Member) assignment {
 	after := assignment{N: s.n, Members: make(map[Token][]int)}
+	stays := func(m Member) bool { _, named := before.Members[m.Token]; return named }
+	if slices.ContainsFunc(group, stays) && (SharesConfig{}).Validate(before.N) == nil {
+		after.N = before.N
+	}
 	var members []Token
 	for _, m := range group {
 		var n int
 		switch _, err := fmt.Sscanf(string(m.Data), "n=%d ", &n); {
 		case err != nil:
-		case n != s.n:
+		case n != after.N:
 			after.Refused = append(after.Refused, m.Token)
 		default:
 			members = append(members, m.Token)
 		}
 	}
-	spread(s.n, before.Members, members, after.Members)
+	spread(after.N, before.Members, members, after.Members)
 	return after
 }
 

@@ -87,12 +87,14 @@ func (p *portion) fail(err error) {
 	p.end(p.of.failed(err))
 }
 
-// failed records why something could not be given up.
+// failed records why something could not be given up, and ends the member: the others wait for
+// that until the session ends.
 func (p *portion) failed(err error) {
 	if err != nil && !errors.Is(err, ErrNotHeld) {
 		p.mu.Lock()
 		defer p.mu.Unlock()
 		p.failures = append(p.failures, err)
+		p.fail(err)
 	}
 }
 
@@ -102,9 +104,11 @@ func (p *portion) want(numbers []int) {
 	defer p.mu.Unlock()
 	before := p.wanted
 	p.wanted = make(map[int]context.CancelFunc)
-	for _, number := range numbers {
-		p.wanted[number] = before[number]
-		delete(before, number)
+	for _, number := range numbers { // another client may have written it
+		if _, twice := p.wanted[number]; !twice && number >= 0 && number < p.of.n {
+			p.wanted[number] = before[number]
+			delete(before, number)
+		}
 	}
 	for _, giveUp := range before {
 		giveUp()
@@ -270,11 +274,9 @@ func (p *portion) hold(wanted context.Context, s *share) {
 	lost := s.Done()
 	select {
 	case <-lost:
-		if p.of.session.Err() != nil { // the reader learns that before the list gets shorter
-			p.fail(s.Err())
+		if p.of.session.Err() != nil {
+			p.fail(s.Err()) // before the list gets shorter, so that its reader knows why
 		}
-		p.drop(s)
-		return
 	case <-wanted.Done():
 	}
 	p.drop(s)

@@ -123,7 +123,7 @@ func (c command) verdict(result compare.Result) error {
 	if err := result.Write(c.stdout); err != nil {
 		return err
 	}
-	if result.Worse() > 0 {
+	if result.Worse > 0 {
 		return errVerdict
 	}
 	return nil

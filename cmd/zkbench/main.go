@@ -156,8 +156,7 @@ func (c command) exit(ctx context.Context, verb string, err error) int {
 		when := &interruption{}
 		errors.As(err, &when)
 		fmt.Fprintf(c.stderr, "zkbench: interrupted %v\n", when)
-		lost := unwritten{}
-		if errors.As(err, &lost) {
+		if lost, ok := errors.AsType[unwritten](err); ok {
 			fmt.Fprintf(c.stderr, "zkbench: %v\n", lost)
 			return exitFailed
 		}

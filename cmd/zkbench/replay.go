@@ -5,7 +5,6 @@ import (
 	"errors"
 	"flag"
 	"fmt"
-
 	"slices"
 	"strings"
 	"time"
@@ -19,6 +18,7 @@ import (
 	"github.com/zkrecipes/zkrecipes/internal/zkbench/histogram"
 	"github.com/zkrecipes/zkrecipes/internal/zkbench/probe"
 	"github.com/zkrecipes/zkrecipes/internal/zkbench/report"
+	"github.com/zkrecipes/zkrecipes/internal/zkbench/sessions"
 	"github.com/zkrecipes/zkrecipes/internal/zkbench/table"
 	"github.com/zkrecipes/zkrecipes/internal/zkbench/traffic"
 	"github.com/zkrecipes/zkrecipes/recipes"
@@ -214,10 +214,11 @@ func (c command) replay(ctx context.Context, s replaySettings, r *replay) (err e
 	if err != nil {
 		return err
 	}
-	sessions, err := openSessions(ctx, via[0].Open, session, r.sessions, end)
+	opened, err := sessions.Open(ctx, via[0].Open, func(int) recipes.SessionConfig { return session }, r.sessions, func() {})
 	if err != nil {
 		return err
 	}
+	end.add(func() error { sessions.Close(ctx, opened); return nil })
 	for _, strange := range r.strange {
 		c.say("left out: %s", strange)
 	}
@@ -231,7 +232,7 @@ func (c command) replay(ctx context.Context, s replaySettings, r *replay) (err e
 	group, gctx := errgroup.WithContext(ctx)
 	for _, p := range r.paths {
 		group.Go(func() (err error) {
-			l := load.Load{Recipe: p.recipe, Permits: p.permits, Strategy: s.strategy, Sessions: sessions, Path: root + strings.TrimSuffix(p.name, "/")}
+			l := load.Load{Recipe: p.recipe, Permits: p.permits, Strategy: s.strategy, Sessions: opened, Path: root + strings.TrimSuffix(p.name, "/")}
 			p.Measurement, err = l.Replay(gctx, start, p.acquisitions, max(10*time.Second, r.length))
 			return err
 		})
@@ -247,38 +248,6 @@ func (c command) replay(ctx context.Context, s replaySettings, r *replay) (err e
 		return err
 	}
 	return c.compareWaits(s, r, srv.about)
-}
-
-// openSessions opens n sessions, and adds their ends to end.
-func openSessions(ctx context.Context, open recipes.Opener, cfg recipes.SessionConfig, n int, end *cleanup) ([]recipes.Client, error) {
-	const parallelism, closeTimeout = 32, 10 * time.Second
-	sessions := make([]recipes.Client, n)
-	end.add(func() error {
-		var group errgroup.Group
-		group.SetLimit(parallelism)
-		for _, s := range sessions {
-			if s != nil {
-				group.Go(func() error {
-					ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), closeTimeout)
-					defer cancel()
-					_ = s.Close(ctx) // it ends with its timeout otherwise
-					return nil
-				})
-			}
-		}
-		return group.Wait()
-	})
-	group, gctx := errgroup.WithContext(ctx)
-	group.SetLimit(parallelism)
-	for i := range sessions {
-		group.Go(func() (err error) {
-			if sessions[i], err = open(gctx, cfg); err != nil {
-				return fmt.Errorf("open session %d of %d: %w", i+1, n, err)
-			}
-			return nil
-		})
-	}
-	return sessions, group.Wait()
 }
 
 // compareWaits writes the waits of production and of the replay.

@@ -1,17 +1,22 @@
 package main
 
 import (
+	"bufio"
 	"context"
+	"fmt"
 	"os"
 	"os/exec"
 	"path/filepath"
 	"regexp"
+	"strconv"
 	"testing"
 
 	"github.com/zkrecipes/zkrecipes/internal/testing/must"
 	"github.com/zkrecipes/zkrecipes/internal/testing/testall"
 	"github.com/zkrecipes/zkrecipes/internal/testing/watchdog"
 	"github.com/zkrecipes/zkrecipes/internal/zkserver"
+	"github.com/zkrecipes/zkrecipes/recipes"
+	"github.com/zkrecipes/zkrecipes/recipes/zookeeper"
 )
 
 // These variables make a test fail if its host cannot be run.
@@ -95,20 +100,7 @@ $`, node, filepath.Join(f.dir, "client.js"), built(t), filepath.Join(f.root, "pl
 // protoc with its well-known types, python3 with grpc, and openssl.
 func TestHostInPython(t *testing.T) {
 	f := newForeign(t, requirePythonEnv)
-	python := pythonWithGRPC(t)
-	if python == "" {
-		f.skip("NOT RUN, the interface is not shown to work from Python: no python3 that has grpc")
-	}
-	client, proto := filepath.Join(f.root, "testdata", "python-client"), filepath.Join(f.root, "plugin", "proto")
-	protos := must.Get(filepath.Glob(filepath.Join(proto, "zkrecipes", "v1", "*.proto")))(t)
-	protoc, err := exec.LookPath("protoc")
-	if err != nil {
-		f.skip("NOT RUN, the protos are not shown to compile elsewhere: %v", err)
-	}
-	args := append([]string{"-I", proto, "-I", client, "--python_out=" + f.dir, filepath.Join(client, "error.proto")}, protos...)
-	if out, err := exec.CommandContext(f.ctx, protoc, args...).CombinedOutput(); err != nil || len(out) > 0 {
-		t.Fatalf("protoc: %v\n%s", err, out)
-	}
+	python, clients := f.python()
 	f.prints(`^capabilities .*lock.*
 token [1-9][0-9]*
 try FAILED_PRECONDITION CONTENDED
@@ -122,7 +114,102 @@ before DropRest FAILED_PRECONDITION RESUMING
 resumed True True
 shut down PLUGIN_LOST
 exit code 0
-$`, python, filepath.Join(client, "client.py"), built(t), f.dir, f.server.Addr(), "/from-python")
+$`, python, filepath.Join(clients, "client.py"), built(t), f.dir, f.server.Addr(), "/from-python")
+}
+
+// The host in testdata/python-client/shares.py is a member of Shares beside members in Go, one of
+// which assigns. It takes numbers from them and gives them back, with tokens that grow. With
+// another n it is refused.
+func TestSharesWithAHostInPython(t *testing.T) {
+	f := newForeign(t, requirePythonEnv)
+	python, clients := f.python()
+	// says lets the host run to its next lines.
+	host := func(args ...string) (says func(want ...string)) {
+		cmd := exec.CommandContext(f.ctx, python, append([]string{"-B", filepath.Join(clients, "shares.py"), built(t), f.dir, f.server.Addr(), "/shares"}, args...)...)
+		cmd.Stderr = os.Stderr
+		input, lines := must.Get(cmd.StdinPipe())(t), bufio.NewScanner(must.Get(cmd.StdoutPipe())(t))
+		must.Do(t, cmd.Start())
+		t.Cleanup(func() { _ = cmd.Wait() })
+		return func(want ...string) {
+			t.Helper()
+			for _, line := range want {
+				if lines.Scan(); lines.Text() != line {
+					t.Fatalf("the host prints %q; want %q", lines.Text(), line)
+				}
+			}
+			fmt.Fprintln(input) // the host may have ended
+		}
+	}
+	join := func() (recipes.Client, recipes.Portion, func(n int) map[int]recipes.Token) {
+		s := must.Get(zookeeper.Open(f.ctx, recipes.SessionConfig{Servers: []string{f.server.Addr()}}))(t)
+		t.Cleanup(func() { _ = s.Close(context.Background()) })
+		p := must.Get(must.Get(s.Shares("/shares", 6, recipes.SharesConfig{}))(t).Join(f.ctx))(t)
+		return s, p, func(n int) map[int]recipes.Token {
+			t.Helper()
+			tokens := make(map[int]recipes.Token)
+			for len(tokens) != n {
+				clear(tokens)
+				select {
+				case list := <-p.Changes():
+					for _, share := range list {
+						tokens[share.Number()] = share.Token()
+					}
+				case <-f.ctx.Done():
+					t.Fatalf("the member does not own %d numbers", n)
+				}
+			}
+			return tokens
+		}
+	}
+	s, _, owns := join()
+	numbers, before := must.Get(s.Names("/shares/numbers"))(t), owns(6)
+	says := host("6", "3", "2", "3")
+	says("owns 3")
+	kept := owns(3)
+	var lost recipes.Record
+	for _, r := range must.Get(numbers.List(f.ctx))(t) {
+		number := must.Get(strconv.Atoi(r.Name))(t)
+		if kept[number] == 0 {
+			lost = r
+		}
+		if theirs := string(r.Data) == "python"; theirs == (kept[number] != 0) || theirs == (r.Token == before[number]) || r.Token < before[number] {
+			t.Errorf("number %d: %+v; its token was %v", number, r, before[number])
+		}
+	}
+	operator := must.Get(must.Get(s.Lock("/operator", recipes.LockConfig{}))(t).Acquire(f.ctx))(t)
+	must.Do(t, operator.Write(f.ctx, recipes.Delete(lost.Znode, recipes.AnyVersion)))
+	for again := range must.Get(numbers.Watch(f.ctx, lost.Name))(t) { // until the host takes it again
+		if again.Token > lost.Token && string(again.Data) == "python" {
+			break
+		}
+	}
+	_, other, _ := join()
+	says("owns 2")
+	must.Do(t, other.Leave(f.ctx))
+	says("owns 3")
+	says("owns 0", "exit code 0")
+	owns(6)
+	says = host("5", "1")
+	says("refused")
+	says("exit code 0")
+}
+
+// python returns an interpreter, and the folder of the hosts, for which it compiles the .proto files.
+func (f foreign) python() (python, clients string) {
+	if python = pythonWithGRPC(f.T); python == "" {
+		f.skip("NOT RUN, the interface is not shown to work from Python: no python3 that has grpc")
+	}
+	clients, proto := filepath.Join(f.root, "testdata", "python-client"), filepath.Join(f.root, "plugin", "proto")
+	protos := must.Get(filepath.Glob(filepath.Join(proto, "zkrecipes", "v1", "*.proto")))(f.T)
+	protoc, err := exec.LookPath("protoc")
+	if err != nil {
+		f.skip("NOT RUN, the protos are not shown to compile elsewhere: %v", err)
+	}
+	args := append([]string{"-I", proto, "-I", clients, "--python_out=" + f.dir, filepath.Join(clients, "error.proto")}, protos...)
+	if out, err := exec.CommandContext(f.ctx, protoc, args...).CombinedOutput(); err != nil || len(out) > 0 {
+		f.Fatalf("protoc: %v\n%s", err, out)
+	}
+	return python, clients
 }
 
 // pythonWithGRPC finds an interpreter. Debian's packages are for Debian's interpreter, which

@@ -5,11 +5,11 @@
 //	export ZKRECIPES_SERVERS=127.0.0.1:2181 ZKRECIPES_PLUGIN_DIR=bin
 //	bin/cron -every 1m /examples/report ./report.sh
 //
-// The command runs at most once for each time, because cron records the time in ZooKeeper
-// before it starts the command. To run it at least once, record the time afterwards. cron
-// skips a time while the command still runs for an earlier one.
+// The command runs at most once in each period, by the clock of ZooKeeper's leader, because cron
+// counts a turn before it starts the command. To run it at least once, count the turn afterwards.
+// cron skips a time while the command still runs for an earlier one.
 //
-// The command gets the time in $CRON_TIME, and in $CRON_TOKEN the fencing token for its
+// The command gets in $CRON_TIME when its turn began, and in $CRON_TOKEN the fencing token for its
 // writes. Package host/hostconfig reads the configuration.
 package main
 
@@ -40,7 +40,8 @@ func main() {
 	}
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
 	defer stop()
-	j := &job{path: flag.Arg(0), command: flag.Args()[1:]}
+	// The period is shorter than the time between two times, for a timer that fires early.
+	j := &job{path: flag.Arg(0), command: flag.Args()[1:], period: *every - *every/10}
 	if err := run(ctx, j, *every); err != nil {
 		fmt.Fprintf(os.Stderr, "cron: %v\n", err)
 		os.Exit(1)
@@ -68,7 +69,7 @@ func run(ctx context.Context, j *job, every time.Duration) error {
 			return nil
 		case <-time.After(time.Until(next)):
 		}
-		switch err := j.once(ctx, next.UTC()); {
+		switch err := j.once(ctx); {
 		case errors.Is(err, recipes.ErrInvalid):
 			return err // a retry would fail too
 		case err != nil && ctx.Err() == nil:
@@ -77,22 +78,23 @@ func run(ctx context.Context, j *job, every time.Duration) error {
 	}
 }
 
-// job is a command, and the path in ZooKeeper for its lock and its times.
+// job is a command, and the path in ZooKeeper for its lock and the record of its last turn.
 type job struct {
 	open      recipes.Opener
 	zookeeper recipes.SessionConfig
 	path      string
 	command   []string
+	period    time.Duration
 }
 
-// once runs the command for a time, unless another machine runs it or has run it.
-func (j *job) once(ctx context.Context, when time.Time) (err error) {
+// once runs the command, unless another machine runs it or has run it in this period.
+func (j *job) once(ctx context.Context) (err error) {
 	session, err := j.open(ctx, j.zookeeper)
 	if err != nil {
 		return err
 	}
 	defer session.Close(context.Background())
-	lock, err := session.Lock(j.path+"/lock", recipes.LockConfig{})
+	lock, err := session.Lock(j.path, recipes.LockConfig{})
 	if err != nil {
 		return err
 	}
@@ -103,40 +105,25 @@ func (j *job) once(ctx context.Context, when time.Time) (err error) {
 		return err
 	}
 	defer func() { err = errors.Join(err, hold.Release(context.Background())) }()
-	if mine, err := j.claim(ctx, session, when); !mine {
+	record, err := session.Configuration(j.path)
+	if err != nil {
 		return err
 	}
-	return j.run(ctx, hold, when)
-}
-
-// claim records the time. It returns false if this time, or a later one, was recorded before.
-func (j *job) claim(ctx context.Context, session recipes.Recipes, when time.Time) (bool, error) {
-	times, err := session.Configuration(j.path + "/times")
+	turn, err := recipes.OncePer(ctx, hold, record, j.period)
+	if errors.As(err, new(*recipes.NotDueError)) {
+		return nil
+	}
+	if err == nil {
+		err = turn.Count(ctx)
+	}
 	if err != nil {
-		return false, err
+		return err
 	}
-	const key = "last"
-	last, err := times.Get(ctx, key)
-	switch {
-	case errors.Is(err, recipes.ErrNoNode):
-		last.Revision = recipes.NoRevision
-	case err != nil:
-		return false, err
-	default:
-		before, err := time.Parse(time.RFC3339, string(last.Value))
-		if err != nil {
-			return false, err
-		}
-		if !when.After(before) {
-			return false, nil
-		}
-	}
-	_, err = times.Set(ctx, key, []byte(when.Format(time.RFC3339)), last.Revision)
-	return err == nil, err
+	return j.run(ctx, hold, turn.Began())
 }
 
 // run runs the command, and terminates it if the lock is lost.
-func (j *job) run(ctx context.Context, hold recipes.Hold, when time.Time) error {
+func (j *job) run(ctx context.Context, hold recipes.Hold, began time.Time) error {
 	held, cancel := context.WithCancel(ctx)
 	defer cancel()
 	go func() {
@@ -148,7 +135,7 @@ func (j *job) run(ctx context.Context, hold recipes.Hold, when time.Time) error 
 	}()
 	cmd := exec.CommandContext(held, j.command[0], j.command[1:]...)
 	cmd.Stdout, cmd.Stderr = os.Stdout, os.Stderr
-	cmd.Env = append(os.Environ(), "CRON_TIME="+when.Format(time.RFC3339), fmt.Sprintf("CRON_TOKEN=%d", hold.Token()))
+	cmd.Env = append(os.Environ(), "CRON_TIME="+began.UTC().Format(time.RFC3339Nano), fmt.Sprintf("CRON_TOKEN=%d", hold.Token()))
 	cmd.Cancel = func() error { return cmd.Process.Signal(syscall.SIGTERM) }
 	cmd.WaitDelay = 10 * time.Second // after which the command is killed
 	return errors.Join(cmd.Run(), hold.Err())

@@ -28,26 +28,18 @@ func (a *auditor) end(c *contender, how string) {
 		}
 		return
 	}
+	c.ended = now
 	own := how == "released" || how == "handoff" || how == "closed"
-	refused := false
-	for _, o := range c.beside {
-		switch {
-		case o.early == c:
-			o.until = now
-			continue
-		case how == "unknown":
-		case own && now-o.from.Time.UnixMilli() < Refusal.Milliseconds():
-			l.Refused++
-			l.Grants--
-			refused = true
-		default:
-			a.besides(o, now)
-		}
-		o.early.beside = slices.DeleteFunc(o.early.beside, func(other *overlap) bool { return other == o })
-	}
-	if refused {
+	switch {
+	case c.beside == nil || how == "unknown":
+	case own && now-c.from.Time.UnixMilli() < Refusal.Milliseconds():
+		l.Refused++
+		l.Grants--
 		return
+	default:
+		a.besides(c)
 	}
+	c.beside = nil // a later contender may refer to c, and would keep all earlier ones in memory
 	if !c.unknown && how != "unknown" {
 		l.Hold.Add(now - c.since)
 	}
@@ -65,13 +57,13 @@ func (a *auditor) end(c *contender, how string) {
 	a.emit(c, how)
 }
 
-// besides reports an overlap, at the transaction that has begun it.
-func (a *auditor) besides(o *overlap, now int64) {
+// besides reports, at the transaction of its grant, that c was granted beside another contender.
+func (a *auditor) besides(c *contender) {
 	current := a.header
-	a.header.Zxid, a.header.Time = o.from.Zxid, o.from.Time.UnixMilli()
-	late, early := o.late.recipe, o.early.recipe
-	a.finding(Beside, o.late.line.Path, "%s (%s %s) was granted while %s (%s %s) held, for %v: these recipes ignore each other", name(o.late), late.dialect, late.name, name(o.early), early.dialect, early.name,
-		time.Duration(max(cmp.Or(o.until, now)-a.header.Time, 0))*time.Millisecond)
+	a.header.Zxid, a.header.Time = c.from.Zxid, c.from.Time.UnixMilli()
+	late, early := c.recipe, c.beside.recipe
+	a.finding(Beside, c.line.Path, "%s (%s %s) was granted while %s (%s %s) held, for %v: these recipes ignore each other", name(c), late.dialect, late.name, name(c.beside), early.dialect, early.name,
+		time.Duration(max(cmp.Or(c.beside.ended, current.Time)-a.header.Time, 0))*time.Millisecond)
 	a.header = current
 }
 
@@ -149,10 +141,8 @@ func (a *auditor) finishLine(l *line) {
 		switch {
 		case c.holds:
 			l.Holding++
-			for _, o := range c.beside {
-				if o.late == c && a.header.Time-o.from.Time.UnixMilli() >= Refusal.Milliseconds() {
-					a.besides(o, a.header.Time)
-				}
+			if c.beside != nil && a.header.Time-c.from.Time.UnixMilli() >= Refusal.Milliseconds() {
+				a.besides(c)
 			}
 			a.emit(c, "")
 		case c.session != 0:

@@ -43,14 +43,10 @@ type contender struct {
 	asked, downgraded  bool
 	overtaken          int
 	how                string // it has ended
-	beside             []*overlap
-}
+	ended              int64  // of a hold; 0: it has not
 
-// overlap is a grant while a contender of another recipe held at the same path.
-type overlap struct {
-	late, early *contender
-	from        Moment
-	until       int64 // when early has ended; 0: it has not
+	beside *contender // of another recipe, which held at the same path when this one was granted
+	from   Moment     // of that grant
 }
 
 // lineAt returns the line of a recipe at a path.
@@ -321,9 +317,8 @@ func (a *auditor) grant(c *contender) {
 	}
 	for _, other := range l.parent.lines {
 		for _, h := range other.order {
-			if other != l && h.holds && len(c.beside) == 0 { // one is enough
-				o := &overlap{late: c, early: h, from: a.moment()}
-				c.beside, h.beside = append(c.beside, o), append(h.beside, o)
+			if other != l && h.holds && c.beside == nil { // one is enough
+				c.beside, c.from = h, a.moment()
 			}
 		}
 	}

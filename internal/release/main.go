@@ -89,12 +89,7 @@ func run(ctx context.Context, args []string, stdout io.Writer) error {
 		}
 		fmt.Fprintf(stdout, "release: %s for %s\n", *version, platform)
 		t := target{version: *version, goos: goos, goarch: goarch, time: when}
-		if t == here {
-			err = t.write(ctx, *out, built, guides)
-		} else {
-			err = t.make(ctx, *out, guides)
-		}
-		if err != nil {
+		if err := t.make(ctx, *out, built, guides); err != nil {
 			return fmt.Errorf("%s: %w", platform, err)
 		}
 	}

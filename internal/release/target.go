@@ -47,22 +47,12 @@ func (t target) exe() string {
 	return ""
 }
 
-// make builds the binaries and writes what is made of them.
-func (t target) make(ctx context.Context, out string, guides fstest.MapFS) error {
-	dir, err := os.MkdirTemp("", "zkrecipes-release-")
-	if err != nil {
-		return err
-	}
-	defer os.RemoveAll(dir)
+// make builds the binaries in the directory dir. It writes the archive, the plugin's checksum and
+// the bill of materials to the directory out, and for Linux the packages.
+func (t target) make(ctx context.Context, out, dir string, guides fstest.MapFS) error {
 	if err := t.build(ctx, dir); err != nil {
 		return err
 	}
-	return t.write(ctx, out, dir, guides)
-}
-
-// write writes the archive, the plugin's checksum and the bill of materials to the directory
-// out, and for Linux the packages. The binaries are in dir.
-func (t target) write(ctx context.Context, out, dir string, guides fstest.MapFS) error {
 	sum, err := host.Checksum(filepath.Join(dir, host.PluginName+t.exe()))
 	if err != nil {
 		return err

@@ -49,13 +49,6 @@ func (m *Meters) Lost(s *Source, reason error) {
 	s.lost = true
 }
 
-// Read reads the figures of a session, before they become unavailable.
-func (m *Meters) Read(ctx context.Context, s *Source) {
-	if m != nil {
-		m.read(ctx, s)
-	}
-}
-
 // Forget stops reading a session. Its latest figures stay in the counters.
 func (m *Meters) Forget(s *Source) {
 	if m == nil {
@@ -69,9 +62,13 @@ func (m *Meters) Forget(s *Source) {
 	}
 }
 
-// read reads the figures of these sessions. Only one read runs at a time: figures that arrive
-// after later ones would look like those of another process.
-func (m *Meters) read(ctx context.Context, sources ...*Source) {
+// Read reads the figures of these sessions: at each collection, and before they become
+// unavailable. Only one call runs at a time: figures that arrive after later ones would look like
+// those of another process.
+func (m *Meters) Read(ctx context.Context, sources ...*Source) {
+	if m == nil {
+		return
+	}
 	m.reading.Lock()
 	defer m.reading.Unlock()
 	ctx, cancel := context.WithTimeout(ctx, patience)
@@ -97,7 +94,7 @@ func (m *Meters) observe(ctx context.Context, o metric.Observer) error {
 	m.mu.Lock()
 	sources := slices.Collect(maps.Keys(m.sources))
 	m.mu.Unlock()
-	m.read(ctx, sources...)
+	m.Read(ctx, sources...)
 
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -140,3 +137,12 @@ func sum(a, b recipes.Stats) recipes.Stats {
 	}
 	return total
 }
+
+type servedKey struct{}
+
+// Served marks the context of an Opener: a plugin opens the session for its host, which reports
+// it. If the library reported it too, it would count twice.
+func Served(ctx context.Context) context.Context { return context.WithValue(ctx, servedKey{}, true) }
+
+// IsServed reports whether a context is marked.
+func IsServed(ctx context.Context) bool { return ctx.Value(servedKey{}) != nil }

@@ -107,8 +107,10 @@ func (s *Server) run(t task, f Fault) {
 	if c.sess.ended && !(c.behind() && !t.call.op.forLeader()) || c.finishing() {
 		return // a follower that is cut off answers, and does not see that the session ended
 	}
-	if t.call.op.forLeader() && c.sess.owner != c.follower {
-		return // SessionMovedException: the session has moved to another server
+	if t.call.op.forLeader() && c.moves != c.sess.moves {
+		// SessionMovedException: the session has moved to another server. If it has come back, the
+		// request is too late too: a follower sends the leader its requests and moves in order.
+		return
 	}
 	switch {
 	case f.ExpireBefore:

@@ -139,6 +139,14 @@ func (s *Server) Freeze(freeze bool) {
 	}
 }
 
+// SetClock sets by how much the times of later transactions are ahead of this process's clock, as
+// after a change of the leader's clock. Sessions expire as before.
+func (s *Server) SetClock(ahead time.Duration) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.ahead = ahead
+}
+
 // SetSequence sets the number of the next sequential znode below path. After 2147483647
 // comes -2147483648, printed as Java's %010d prints it, as ZooKeeper documents. 3.8.0
 // itself gets stuck instead: DataTree.createNode keeps the larger of the old and the new

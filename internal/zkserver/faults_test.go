@@ -325,3 +325,29 @@ func TestAHeldWriteWaitsForTheFollowersReturn(t *testing.T) {
 		})
 	}
 }
+
+// A write is held back at a follower while its session moves to the leader. The leader refuses it,
+// also if the session has come back to the follower.
+func TestAHeldWriteOfASessionThatMovedIsRefused(t *testing.T) {
+	for _, back := range []bool{false, true} {
+		simulate(t, func(t *testing.T, s *zkserver.Server) {
+			follower, hold := s.Follower(), make(chan struct{})
+			client := connect(t, follower, nil)
+			s.SetFault(onCreate(zkserver.Fault{Hold: hold}))
+			must.Do(t, client.send(1, args{path: "/x"}.body(1)))
+			synctest.Wait()
+			client.nc.Close()
+			moved := connect(t, s, client)
+			if back {
+				moved.nc.Close()
+				moved = connect(t, follower, client)
+			}
+			defer moved.nc.Close()
+			close(hold)
+			synctest.Wait()
+			if exists(s, "/x") {
+				t.Errorf("back %v: the leader executed it", back)
+			}
+		})
+	}
+}

@@ -18,6 +18,7 @@ type session struct {
 	deadline time.Time
 	conn     *conn     // nil while no connection carries it
 	owner    *Follower // the server on which it was last opened, nil for the leader
+	moves    int       // how often it was opened on another server than before
 	ended    bool      // closed or expired
 
 	queue queue
@@ -59,7 +60,10 @@ func (s *Server) open(c *conn, r connectRequest) *session {
 			return nil
 		}
 	}
-	sess.timeout, sess.conn, sess.owner = timeout, c, c.follower
+	if sess.owner != c.follower {
+		sess.moves++
+	}
+	sess.timeout, sess.conn, sess.owner, c.moves = timeout, c, c.follower, sess.moves
 	sess.touch()
 	s.wakeExpiry()
 	return sess

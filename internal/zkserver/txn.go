@@ -19,7 +19,7 @@ type txn struct {
 
 func (s *Server) begin() *txn {
 	s.tree.zxid++
-	return &txn{srv: s, zxid: s.tree.zxid, time: time.Now().UnixMilli()}
+	return &txn{srv: s, zxid: s.tree.zxid, time: time.Now().Add(s.ahead).UnixMilli()}
 }
 
 func (t *txn) commit() {

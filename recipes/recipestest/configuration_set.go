@@ -37,7 +37,11 @@ func configurationSetTests() []test {
 			f.failIf(f.has(c, "db/host", "two") <= created, "the revision has not grown")
 			f.has(c, "", "all")
 			f.is(h.Write(f.ctx, key(recipes.Set("db/host", nil, 0))), recipes.ErrBadVersion)
-			f.must(h.Write(f.ctx, key(recipes.Delete("db/host", 1))))
+			read := must.Get(c.Get(f.ctx, "db/host"))(f)
+			for _, e := range append(must.Get(c.Snapshot(f.ctx))(f), receive(f, f.watchKey(c, "db/host"), "the key")) {
+				f.failIf(e.Key == "db/host" && e.Version != 1, "%+v; want version 1", e)
+			}
+			f.must(h.Write(f.ctx, key(recipes.Delete("db/host", read.Version))))
 			f.is(errOf(c.Get(f.ctx, "db/host")), recipes.ErrNoNode)
 			f.must(h.Release(f.ctx))
 			f.is(h.Write(f.ctx, key(recipes.Set("db", []byte("late"), recipes.AnyVersion))), recipes.ErrNotHeld)

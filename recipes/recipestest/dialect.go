@@ -72,8 +72,7 @@ func dialectTests() []test {
 				theirs := f.theirs(path+s.below+"/"+foreignName(s.unknown()), "", zk.FlagEphemeral|zk.FlagSequence)
 				_, err := s.with(f, session, path, options{}).Enter(f.ctx)
 				f.is(err, recipes.ErrForeign)
-				var foreign *recipes.ForeignError
-				if !errors.As(err, &foreign) || foreign.Znode != theirs || foreign.Recipe == "" {
+				if foreign, ok := errors.AsType[*recipes.ForeignError](err); !ok || foreign.Znode != theirs || foreign.Recipe == "" {
 					f.Errorf("%v does not name %s", err, theirs)
 				}
 				f.awaitChildren(theirs[:strings.LastIndexByte(theirs, '/')], 1)

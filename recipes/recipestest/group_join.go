@@ -14,8 +14,7 @@ func (f *fixture) takenBy(err error, owner int64, znode string) {
 	f.Helper()
 	f.is(err, recipes.ErrNodeExists)
 	f.isNot(err, recipes.ErrSessionLost, recipes.ErrNotHeld)
-	var taken *recipes.TakenError
-	if !errors.As(err, &taken) || taken.SessionID != owner || taken.Znode != znode || taken.Since.IsZero() {
+	if taken, ok := errors.AsType[*recipes.TakenError](err); !ok || taken.SessionID != owner || taken.Znode != znode || taken.Since.IsZero() {
 		f.Errorf("%v (%+v); want a TakenError of session %#x and %s", err, taken, owner, znode)
 	}
 }

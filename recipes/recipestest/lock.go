@@ -83,8 +83,7 @@ func lockTests() []test {
 					for _, s := range []recipes.Client{one, two} { // the holder's own session is refused too
 						_, err = take(s, path)
 						want := recipes.ForeignError{Dialect: recipes.ZooKeeper, Recipe: held, Znode: h.Znode()}
-						var got *recipes.ForeignError
-						if !errors.As(err, &got) || *got != want {
+						if got, ok := errors.AsType[*recipes.ForeignError](err); !ok || *got != want {
 							f.Errorf("%s beside a %s: %v; want %v", name, held, err, &want)
 						}
 					}

@@ -50,6 +50,7 @@ func groups() []group {
 		{"slots", slotsTests()},
 		{"acquire all", acquireAllTests()},
 		{"shares", sharesTests()},
+		{"once per", oncePerTests()},
 		{"revocable", revokeTests()},
 		{"priority lock", slices.Concat(priorityTests(), priorityRevokeTests())},
 		{"context of wait queues", lineContextTests()},

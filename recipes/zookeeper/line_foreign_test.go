@@ -238,8 +238,7 @@ func TestASemaphoreSeesAThirdPartyThatComesAsItJoins(t *testing.T) {
 		session := s.Session()
 		zktest.Between(srv, session, func(r zkserver.Request) bool { return strings.HasPrefix(r.Path, s.Path+"/locks/") }, func() { s.Contender(curatorLatch) })
 		_, err := wayTo("semaphore", recipes.Curator).try(s.Ctx, session, s.Path)
-		var met *recipes.ForeignError
-		if !errors.As(err, &met) || met.Recipe != "LeaderLatch" {
+		if met, ok := errors.AsType[*recipes.ForeignError](err); !ok || met.Recipe != "LeaderLatch" {
 			t.Errorf("got %v", err)
 		}
 	})

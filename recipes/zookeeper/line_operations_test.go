@@ -214,7 +214,35 @@ func lineOperations() (all []operation) {
 			single:   true,
 			end:      func() error { return h.Release(s.ctx) },
 		}
-	}})
+	}}, turnOperation("OncePer, a first turn", false), turnOperation("Turn.Count, a turn", true))
+}
+
+// turnOperation asks for a turn of a period, or counts one.
+func turnOperation(name string, counts bool) operation {
+	return operation{name, func(s *stage) doing {
+		h := must.Get(s.lock(s.victim, recipes.LockConfig{}).Acquire(s.ctx))(s.T)
+		ask := func(ctx context.Context) (*recipes.Turn, error) {
+			return recipes.OncePer(ctx, h, s.configuration(s.victim), time.Hour)
+		}
+		record := stagePath + "/once"
+		if !counts {
+			return doing{
+				act:      func(ctx context.Context) error { _, err := ask(ctx); return err },
+				happened: func() bool { return s.present(record) },
+				harmless: true,
+				lost:     []error{recipes.ErrNotHeld},
+				end:      func() error { return h.Release(s.ctx) },
+			}
+		}
+		turn := must.Get(ask(s.ctx))(s.T)
+		return doing{
+			act:      turn.Count,
+			happened: func() bool { return s.holds(record, fmt.Sprint(turn.Began().UnixMilli())) },
+			harmless: true,
+			lost:     []error{recipes.ErrNotHeld},
+			end:      func() error { return h.Release(s.ctx) },
+		}
+	}}
 }
 
 // free has the victim get a grant at once.

@@ -67,27 +67,15 @@ type asks struct {
 	meters *telemetry.Meters
 }
 
-// granted reports a grant that was asked for at that time, and its end.
-func granted[G recipes.Grant](ctx context.Context, a asks, asked time.Time, grant G, err error) (G, error) {
+// ask calls call, which asks for a grant. It reports the grant and its end.
+func ask[G recipes.Grant](ctx context.Context, a asks, call func(context.Context) (G, error)) (G, error) {
+	asked := time.Now()
+	grant, err := call(ctx)
 	if err == nil {
 		a.meters.Granted(ctx, a.recipe, time.Since(asked))
 		any(grant).(interface{ OnEnd(func(error)) }).OnEnd(func(reason error) { a.meters.Ended(a.recipe, reason) })
 	}
 	return grant, err
-}
-
-// ask calls call, which asks for a grant.
-func ask[G recipes.Grant](ctx context.Context, a asks, call func(context.Context) (G, error)) (G, error) {
-	asked := time.Now()
-	grant, err := call(ctx)
-	return granted(ctx, a, asked, grant, err)
-}
-
-// askWith is ask for a call with data.
-func askWith[G recipes.Grant](ctx context.Context, a asks, call func(context.Context, []byte) (G, error), data []byte) (G, error) {
-	asked := time.Now()
-	grant, err := call(ctx, data)
-	return granted(ctx, a, asked, grant, err)
 }
 
 // measured returns the recipe that with makes of r, unless err is the error of opening r.

@@ -129,7 +129,7 @@ func (s measuredSession) Election(path string, cfg recipes.ElectionConfig) (reci
 }
 
 func (r measuredElection) Campaign(ctx context.Context, data []byte) (recipes.Leadership, error) {
-	return askWith(ctx, r.asks, r.Election.Campaign, data)
+	return ask(ctx, r.asks, func(ctx context.Context) (recipes.Leadership, error) { return r.Election.Campaign(ctx, data) })
 }
 
 type measuredQueue struct {
@@ -171,7 +171,7 @@ func (s measuredSession) DoubleBarrier(path string, cfg recipes.DoubleBarrierCon
 }
 
 func (r measuredDoubleBarrier) Enter(ctx context.Context, data []byte) (recipes.Passage, error) {
-	return askWith(ctx, r.asks, r.DoubleBarrier.Enter, data)
+	return ask(ctx, r.asks, func(ctx context.Context) (recipes.Passage, error) { return r.DoubleBarrier.Enter(ctx, data) })
 }
 
 type measuredGroup struct {
@@ -185,7 +185,7 @@ func (s measuredSession) Group(path string, cfg recipes.GroupConfig) (recipes.Gr
 }
 
 func (r measuredGroup) Join(ctx context.Context, data []byte) (recipes.Membership, error) {
-	return askWith(ctx, r.asks, r.Group.Join, data)
+	return ask(ctx, r.asks, func(ctx context.Context) (recipes.Membership, error) { return r.Group.Join(ctx, data) })
 }
 
 type measuredNames struct {
@@ -199,6 +199,5 @@ func (s measuredSession) Names(path string) (recipes.Names, error) {
 }
 
 func (r measuredNames) Register(ctx context.Context, name string, data []byte) (recipes.Registration, error) {
-	register := func(ctx context.Context) (recipes.Registration, error) { return r.Names.Register(ctx, name, data) }
-	return ask(ctx, r.asks, register)
+	return ask(ctx, r.asks, func(ctx context.Context) (recipes.Registration, error) { return r.Names.Register(ctx, name, data) })
 }

@@ -160,11 +160,11 @@ func TestEveryGrantIsMeasured(t *testing.T) {
 func TestRequestsAreMeasured(t *testing.T) {
 	for _, server := range []struct {
 		name string
-		addr func() string
+		addr func(*testing.T) string
 		srv  *zkserver.Server
 	}{
 		{name: "embedded", srv: zktest.Embedded(t)},
-		{name: "real", addr: func() string { return ensembletest.Shared(t).Connect() }},
+		{name: "real", addr: func(t *testing.T) string { return ensembletest.Shared(t).Connect() }},
 	} {
 		t.Run(server.name, func(t *testing.T) {
 			ctx, m := zktest.Bounded(t), newMetrics(t, nil)
@@ -172,7 +172,7 @@ func TestRequestsAreMeasured(t *testing.T) {
 			if server.srv != nil {
 				addr = server.srv.Addr()
 			} else {
-				addr = server.addr()
+				addr = server.addr(t)
 			}
 			s, other := m.open(10*time.Second, addr), m.open(10*time.Second, addr)
 			h := must.Get(must.Get(s.Lock("/measured-lock", recipes.LockConfig{}))(t).Acquire(ctx))(t)

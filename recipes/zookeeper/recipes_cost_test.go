@@ -127,3 +127,39 @@ func TestASetCostsTheSameForAnyNumberOfContenders(t *testing.T) {
 		}
 	}
 }
+
+// TestATurnCostsTheSameForAnyNumberOfCallers: all callers ask at one time. Each of them costs the
+// same, whether its turn is due or not.
+func TestATurnCostsTheSameForAnyNumberOfCallers(t *testing.T) {
+	for _, waiters := range []int{1, 10, 1000} {
+		srv, ctx := zktest.Embedded(t), zktest.Bounded(t)
+		s, joined, granted := zktest.Open(t, srv), make(chan struct{}), make(chan recipes.Hold)
+		record := must.Get(s.Configuration("/turns"))(t)
+		for range waiters + 1 {
+			go func() {
+				l := must.Get(s.Lock("/turns", recipes.LockConfig{Joined: func(recipes.Place) { joined <- struct{}{} }}))(t)
+				if hold, err := l.Acquire(ctx); err == nil {
+					granted <- hold
+				}
+			}()
+			<-joined
+		}
+		hold := <-granted
+		must.Do(t, must.Get(recipes.OncePer(ctx, hold, record, time.Hour))(t).Count(ctx))
+		must.Do(t, hold.Release(ctx))
+		// The reads include inspections, which a slow machine has time for.
+		got := zktest.CostOf(srv, func() {
+			for range waiters {
+				hold = <-granted
+				if _, err := recipes.OncePer(ctx, hold, record, time.Hour); !errors.As(err, new(*recipes.NotDueError)) {
+					t.Errorf("error %v", err)
+				}
+				must.Do(t, hold.Release(ctx))
+			}
+		})
+		t.Logf("%d callers that are too early: %v", waiters, got)
+		if n := int64(waiters); got.Writes != 4*n || got.Reads > 3*n+20 || got.Events > 2*n {
+			t.Errorf("%d callers that are too early cost %v; want 4 writes, and at most 3 reads and 2 events, for each", n, got)
+		}
+	}
+}

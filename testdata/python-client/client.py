@@ -21,7 +21,7 @@ import uuid
 
 import grpc
 
-PLUGIN, GENERATED, SERVER, PATH = sys.argv[1:]
+PLUGIN, GENERATED, SERVER, PATH = sys.argv[1:5]
 sys.path.insert(0, GENERATED)
 
 import error_pb2
@@ -109,6 +109,7 @@ class Session:
         self.handle, self.timeout, self.ticket = opened.session, opened.timeout.ToTimedelta().total_seconds(), opened.ticket
         self.lost = threading.Event()
         self.reason = ""
+        self.grant_lost = lambda request: None
         self.sent = {}  # when each Beat was sent
         self.contact = contact or time.monotonic()  # the last that the leader is known to have heard
         threading.Thread(target=self.beat, daemon=True).start()
@@ -137,6 +138,8 @@ class Session:
                     echo = message.beat_echo
                     age = echo.known_contact_age if echo.HasField("known_contact_age") else echo.contact_age
                     self.contact = self.sent.pop(echo.number, 0) - age.ToTimedelta().total_seconds()
+                elif message.HasField("grant_lost"):
+                    self.grant_lost(message.grant_lost.request_id)
                 elif message.HasField("state_changed") and message.state_changed.state == session_pb2.STATE_LOST:
                     self.lose(message.state_changed.reason.reasons[0])
         except grpc.RpcError as err:
@@ -256,5 +259,10 @@ def main(directory):
     print("exit code", child.wait(TIMEOUT))
 
 
-with tempfile.TemporaryDirectory(prefix="zk-") as private:  # of mode 0700
-    main(private)
+def run(main):
+    with tempfile.TemporaryDirectory(prefix="zk-") as private:  # of mode 0700
+        main(private)
+
+
+if __name__ == "__main__":
+    run(main)

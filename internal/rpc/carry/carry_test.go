@@ -242,6 +242,7 @@ func TestMetadataAndDeadlineReachTheService(t *testing.T) {
 
 // measured lists the events of calls that a stats handler gets. Carried calls have no headers.
 type measured struct {
+	client bool // it belongs to the host
 	mu     sync.Mutex
 	events []string
 	served time.Time // in a call, when its service had run
@@ -256,8 +257,8 @@ func (*measured) HandleConn(context.Context, stats.ConnStats)                   
 func (m *measured) HandleRPC(ctx context.Context, s stats.RPCStats) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	if got := ctx.Value(m); got != pb.LockService_Acquire_FullMethodName {
-		m.events = append(m.events, fmt.Sprint("of ", got))
+	if got := ctx.Value(m); got != pb.LockService_Acquire_FullMethodName || s.IsClient() != m.client {
+		m.events = append(m.events, fmt.Sprint("of ", got, " at the host: ", s.IsClient()))
 	}
 	switch s := s.(type) {
 	case *stats.Begin:
@@ -280,7 +281,7 @@ func TestACarriedCallIsMeasured(t *testing.T) {
 		{nil, "begin out in end OK true", "begin in out end OK true"},
 		{status.Error(codes.NotFound, "no"), "begin out end NotFound true", "begin in end NotFound true"},
 	} {
-		host, plugin := new(measured), new(measured)
+		host, plugin := &measured{client: true}, new(measured)
 		s := setting{host: host, carry: carry.Config{Stats: plugin}, acquire: func(context.Context, *pb.AcquireRequest) (*pb.AcquireResponse, error) {
 			for _, m := range []*measured{host, plugin} {
 				m.mu.Lock()

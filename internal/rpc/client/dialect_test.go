@@ -11,6 +11,7 @@ import (
 	"google.golang.org/protobuf/proto"
 	"google.golang.org/protobuf/reflect/protoreflect"
 
+	rpcwire "github.com/zkrecipes/zkrecipes/internal/rpc/wire"
 	"github.com/zkrecipes/zkrecipes/internal/testing/must"
 	pb "github.com/zkrecipes/zkrecipes/plugin/proto/zkrecipes/v1"
 	"github.com/zkrecipes/zkrecipes/recipes"
@@ -83,6 +84,16 @@ func TestAPluginIsAskedForItsDialectsOnce(t *testing.T) {
 	}
 	if n := spy.count("Info"); n != 1 {
 		t.Errorf("asked %d times", n)
+	}
+}
+
+// A plugin that could not be asked may know the dialect.
+func TestAnUnansweredQuestionIsNoRefusalOfADialect(t *testing.T) {
+	spy := newSpy()
+	spy.answer("Info", func() error { return rpcwire.ToStatus(recipes.ErrUnavailable, nil) })
+	l := must.Get(newServed(t, spy.option()).open(t, 0).Lock("/l", recipes.LockConfig{Dialect: recipes.Kazoo}))(t)
+	if _, err := l.Contenders(ctx(t)); !errors.Is(err, recipes.ErrUnavailable) || errors.Is(err, recipes.ErrUnsupported) {
+		t.Error(err)
 	}
 }
 

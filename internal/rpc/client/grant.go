@@ -119,8 +119,7 @@ func (g *remoteGrant) Write(ctx context.Context, ops ...recipes.Op) error {
 		}
 	}
 	err := writeAs(ctx, g, "guarded write", g.s.grants.Write, &pb.WriteRequest{Session: g.s.handle, RequestId: g.id, Ops: messages}, ops...)
-	var refused *recipes.WriteError
-	if errors.As(err, &refused) && refused.Op.Grant() != nil {
+	if refused, ok := errors.AsType[*recipes.WriteError](err); ok && refused.Op.Grant() != nil {
 		refused.Op.Grant().(remote).grant().judge(refused.Err)
 	}
 	return err

@@ -203,11 +203,11 @@ func TestAbandonIsRepeatedUntilItIsAnswered(t *testing.T) {
 	c, cancel := context.WithCancel(ctx(t))
 	answered := make(chan struct{})
 	spy.loseAnswer("Acquire", cancel)
-	spy.loseAnswer("Abandon", func() { close(answered) })
+	spy.loseAnswer("Abandon", func() { spy.answer("Abandon", func() error { close(answered); return nil }) })
 	if _, err := lock(t, s, recipes.LockConfig{}).Acquire(c); !errors.Is(err, context.Canceled) {
 		t.Fatal(err)
 	}
-	closes(t, "the first answer", answered)
+	closes(t, "the second answer", answered)
 	l.inLine(t, 0)
 	must.Report(t, s.Close(ctx(t)))
 }

@@ -82,7 +82,8 @@ func TestATransactionWithoutANameIsNotResumed(t *testing.T) {
 }
 
 // The plugin that has resumed all possessions of a session is its owner, and is not asked to
-// resume later ones. A lost session records no possession.
+// resume later ones. A lost session records no possession, and neither does one that cannot outlive
+// its plugin.
 func TestTheOwnerIsAskedForNothingAgain(t *testing.T) {
 	s, generationOf := resumable(t)
 	left := func(of *generation) int {
@@ -116,6 +117,11 @@ func TestTheOwnerIsAskedForNothingAgain(t *testing.T) {
 	s.lose(recipes.ErrPluginLost)
 	if has("/late"); s.part("/late") != nil {
 		t.Error("a session that is lost has a part")
+	}
+	s, _ = resumable(t)
+	s.resumable = false
+	if has("/never"); s.part("/never") != nil {
+		t.Error("a session that ends with its plugin has a part")
 	}
 }
 

@@ -89,8 +89,7 @@ func writeAs[Q, A any](ctx context.Context, g *remoteGrant, what string, ask met
 		return nil
 	}
 	e, answered := wire.WriteError(err, ops)
-	var refused *recipes.WriteError
-	if errors.As(e, &refused) {
+	if refused, ok := errors.AsType[*recipes.WriteError](e); ok {
 		return refused
 	}
 	if answered {

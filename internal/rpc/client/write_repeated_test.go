@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"net"
+	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -63,26 +64,40 @@ func TestARepeatedCallWhoseOutcomeIsUnknown(t *testing.T) {
 	}
 }
 
-// The session is lost while no plugin serves it.
+// The session is lost while no plugin serves it. A guarded write then matches ErrNotHeld too.
 func TestAWriteThatWasNotSentHasNoUnknownOutcome(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		c := Unconnected()
 		s := newSession(c, recipes.SessionConfig{}, &generation{plugin: c.Connect(nil, nil, nil), cancelStream: func() {}}, &pb.Opened{Timeout: durationpb.New(time.Minute)})
 		s.serving.Store(nil)
-		result := make(chan error)
+		sends := func(context.Context, int, ...grpc.CallOption) (int, error) {
+			t.Error("it was sent")
+			return 0, nil
+		}
+		plain, guarded := make(chan error), make(chan error)
+		go func() { _, err := write(t.Context(), recipe{s: s, what: "it"}, once, sends, 0, nothing); plain <- err }()
 		go func() {
-			_, err := write(t.Context(), recipe{s: s, what: "it"}, once, func(context.Context, int, ...grpc.CallOption) (int, error) {
-				t.Error("it was sent")
-				return 0, nil
-			}, 0, nothing)
-			result <- err
+			guarded <- writeAs(t.Context(), &remoteGrant{s: s, lost: make(chan struct{})}, "it", sends, 0)
 		}()
 		synctest.Wait()
 		s.lose(recipes.ErrExpired)
-		if err := <-result; !errors.Is(err, recipes.ErrExpired) || errors.Is(err, recipes.ErrUnknownOutcome) {
-			t.Error(err)
+		for held, result := range map[bool]chan error{false: plain, true: guarded} {
+			err := <-result
+			if !errors.Is(err, recipes.ErrExpired) || errors.Is(err, recipes.ErrUnknownOutcome) || errors.Is(err, recipes.ErrNotHeld) != held {
+				t.Errorf("of a grant: %v: %v", held, err)
+			}
 		}
 	})
+}
+
+// A call may return after Close. It then starts no goroutine, for which no one would wait.
+func TestAClosedSessionStartsNothing(t *testing.T) {
+	s, _ := resumable(t)
+	s.lose(recipes.ErrExpired)
+	must.Do(t, s.Close(t.Context()))
+	if s.spawn(func() {}) {
+		t.Error("a goroutine was started")
+	}
 }
 
 // While no server can be reached, the error of a call whose caller stops waiting says so,
@@ -251,15 +266,16 @@ func TestAWaiterOfASessionThatIsRefusedGivesUp(t *testing.T) {
 	})
 }
 
-// releases counts the calls of Release, and fails the first.
+// releases counts the calls of Release, and fails the first with an error.
 type releases struct {
 	pb.GrantServiceClient
-	at []time.Time
+	fails error
+	at    []time.Time
 }
 
 func (r *releases) Release(context.Context, *pb.ReleaseRequest, ...grpc.CallOption) (*pb.ReleaseResponse, error) {
 	if r.at = append(r.at, time.Now()); len(r.at) == 1 {
-		return nil, status.Error(codes.Unavailable, "the connection has ended")
+		return nil, r.fails
 	}
 	return &pb.ReleaseResponse{}, nil
 }
@@ -269,11 +285,68 @@ func (r *releases) Release(context.Context, *pb.ReleaseRequest, ...grpc.CallOpti
 func TestAReleaseIsRepeatedAtOnce(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s, _ := resumable(t)
-		sent := new(releases)
+		sent := &releases{fails: status.Error(codes.Unavailable, "the connection has ended")}
 		s.grants = sent
 		must.Do(t, (&remoteGrant{s: s, id: "1", lost: make(chan struct{})}).releaseGrant(t.Context()))
 		if len(sent.at) != 2 || !sent.at[1].Equal(sent.at[0]) {
 			t.Errorf("it was sent at %v", sent.at)
 		}
 	})
+}
+
+// The plugin has answered that the grant is not held. A later call returns that answer.
+func TestARefusedReleaseIsNotSentAgain(t *testing.T) {
+	s, _ := resumable(t)
+	sent := &releases{fails: wire.ToStatus(recipes.ErrNotHeld, nil)}
+	s.grants = sent
+	g := &remoteGrant{s: s, id: "1", lost: make(chan struct{})}
+	for range 2 {
+		if err := g.releaseGrant(t.Context()); !errors.Is(err, recipes.ErrNotHeld) {
+			t.Error(err)
+		}
+	}
+	if len(sent.at) != 1 {
+		t.Errorf("it was sent %d times", len(sent.at))
+	}
+}
+
+// The next plugin does not resume a grant that its plugin does not hold.
+func TestAGrantThatThePluginDoesNotHoldIsForgotten(t *testing.T) {
+	s, _ := resumable(t)
+	g := &remoteGrant{s: s, id: "1", lost: make(chan struct{})}
+	if _, err := s.remember(g, &waiter{at: s.owner}); err != nil {
+		t.Fatal(err)
+	}
+	if g.judge(recipes.ErrNotHeld); len(s.held)+len(s.owned) > 0 {
+		t.Errorf("held: %d; for the next plugin: %d", len(s.held), len(s.owned))
+	}
+}
+
+// listened is a context that counts the contexts that depend on it.
+type listened struct {
+	context.Context
+	done chan struct{}
+	by   atomic.Int64
+}
+
+func (l *listened) Done() <-chan struct{} { return l.done }
+
+func (l *listened) AfterFunc(func()) (stop func() bool) {
+	l.by.Add(1)
+	return func() bool { l.by.Add(-1); return true }
+}
+
+// A program's context may last as long as the program, and would keep something of each call.
+func TestACallLeavesNothingInItsContext(t *testing.T) {
+	s, _ := resumable(t)
+	ctx := &listened{Context: t.Context(), done: make(chan struct{})}
+	must.Do(t, s.complete(ctx, way{}, func(context.Context) error {
+		if ctx.by.Load() == 0 {
+			t.Error("the call does not end with its context")
+		}
+		return nil
+	}))
+	if n := ctx.by.Load(); n != 0 {
+		t.Errorf("%d contexts still depend on it", n)
+	}
 }

@@ -100,13 +100,13 @@ func TestSessionsAreLimited(t *testing.T) {
 		})
 	}
 	for range 2 { // again, when they have ended
-		_ = open(func() {
-			_ = open(func() {
+		must.Report(t, open(func() {
+			must.Report(t, open(func() {
 				if err, _ := wire.Error(open(func() { t.Error("a third was opened") })); !errors.Is(err, recipes.ErrLimit) {
 					t.Error(err)
 				}
-			})
-		})
+			}))
+		}))
 	}
 }
 

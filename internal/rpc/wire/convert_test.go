@@ -45,7 +45,7 @@ func TestNothingIsLostOnTheWire(t *testing.T) {
 	}
 	member := recipes.Member{Name: "ann", Znode: "/g/ann", Token: 1 << 40, SessionID: -3, Since: contender.Since, Data: []byte("who")}
 	record := recipes.Record{Name: "ann", Znode: "/g/ann", Token: 1 << 40, SessionID: -3, Since: contender.Since, Data: []byte("who"), Unreadable: true}
-	entry := recipes.Entry{Key: "a/b", Value: []byte("x"), Revision: 1 << 40, Modified: contender.Since, Unset: true}
+	entry := recipes.Entry{Key: "a/b", Value: []byte("x"), Revision: 1 << 40, Modified: contender.Since, Unset: true, Version: 7}
 	queue := recipes.QueueConfig{Ephemeral: true, Capacity: 3, MaxDeliveries: 4, Dialect: recipes.Kazoo}
 	element := recipes.Element{ID: "queue-0000000001", Priority: 7, Data: []byte("x"), Put: contender.Since}
 	decision := recipes.Decision{Commit: true, Reason: "all did"}
@@ -83,6 +83,13 @@ func TestNothingIsLostOnTheWire(t *testing.T) {
 	}
 	if q := wire.ToQueue("/q", true, queue); q.GetPath() != "/q" || !q.GetPriority() {
 		t.Errorf("queue %v", q)
+	}
+}
+
+// A plugin that is too old to tell the version of an entry lets each version match.
+func TestAnEntryWithoutVersionMatchesEachVersion(t *testing.T) {
+	if e := wire.Entry(&pb.Entry{Key: "a", Revision: 1}); e.Version != recipes.AnyVersion {
+		t.Errorf("%+v", e)
 	}
 }
 

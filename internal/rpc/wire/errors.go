@@ -55,8 +55,7 @@ func ToStatus(err error, place *recipes.Place) error {
 		Reason:   names[0],
 		Metadata: map[string]string{metaReasons: strings.Join(names, ",")},
 	}
-	var we *recipes.WriteError
-	if errors.As(err, &we) {
+	if we, ok := errors.AsType[*recipes.WriteError](err); ok {
 		info.Metadata[metaWriteIndex] = strconv.Itoa(we.Index)
 		if we.Err != nil {
 			info.Metadata[metaWriteCause] = text(we.Err)
@@ -67,12 +66,10 @@ func ToStatus(err error, place *recipes.Place) error {
 	if place != nil {
 		details = append(details, ToPlace(*place))
 	}
-	var taken *recipes.TakenError
-	if errors.As(err, &taken) {
+	if taken, ok := errors.AsType[*recipes.TakenError](err); ok {
 		details = append(details, ToTaken(taken))
 	}
-	var foreign *recipes.ForeignError
-	if errors.As(err, &foreign) {
+	if foreign, ok := errors.AsType[*recipes.ForeignError](err); ok {
 		details = append(details, ToForeign(foreign))
 	}
 	s, derr := s.WithDetails(details...)
@@ -132,8 +129,7 @@ func WriteError(err error, ops []recipes.Op) (e error, answered bool) {
 		return e, answered
 	}
 	cause := e
-	var remote *Remote
-	if errors.As(e, &remote) {
+	if remote, ok := errors.AsType[*Remote](e); ok {
 		cause = &Remote{text: info.GetMetadata()[metaWriteCause], is: remote.is}
 	}
 	return &recipes.WriteError{Index: i, Op: ops[i], Err: cause}, answered

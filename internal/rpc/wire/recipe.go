@@ -124,14 +124,19 @@ func fromForeign(f *pb.Foreign) *recipes.ForeignError {
 }
 
 func ToEntry(e recipes.Entry) *pb.Entry {
-	return &pb.Entry{Key: e.Key, Value: e.Value, Revision: int64(e.Revision), Modified: toTime(e.Modified), Unset: e.Unset}
+	return &pb.Entry{Key: e.Key, Value: e.Value, Revision: int64(e.Revision), Modified: toTime(e.Modified), Unset: e.Unset, Version: &e.Version}
 }
 
 // Entry converts a message to an entry; nil is None.
 func Entry(e *pb.Entry) recipes.Entry {
-	return recipes.Entry{
+	entry := recipes.Entry{
 		Key: e.GetKey(), Value: e.GetValue(), Revision: recipes.Revision(e.GetRevision()), Modified: fromTime(e.GetModified()), Unset: e.GetUnset(),
+		Version: e.GetVersion(),
 	}
+	if e != nil && e.Version == nil {
+		entry.Version = recipes.AnyVersion
+	}
+	return entry
 }
 
 // ToLeader converts a leader to a message. Without a leader it has no contender.

@@ -56,8 +56,7 @@ func TestRealContendersAreSeen(t *testing.T) {
 				}
 				err = own.turn(t.Context(), s, p.dialect, p.ours, m.path)
 			}
-			var got *recipes.ForeignError
-			if !errors.As(err, &got) || got.Dialect != p.want.Dialect || got.Recipe != p.want.Recipe || got.Znode == "" {
+			if got, ok := errors.AsType[*recipes.ForeignError](err); !ok || got.Dialect != p.want.Dialect || got.Recipe != p.want.Recipe || got.Znode == "" {
 				t.Errorf("got %v; want a %s %s", err, p.want.Dialect, p.want.Recipe)
 			}
 		})

@@ -79,23 +79,19 @@ type Row struct {
 
 // Result is the comparison of two sides.
 type Result struct {
-	Options        Options
-	Old, New       string // names of the sides
-	Rows           []Row
-	OnlyOld        []string // benchmarks that only one side has
-	OnlyNew        []string
-	Warnings       []string
-	TooFew         int // rows that have too few trials to show anything
-	better, worsen int
-	exact          bool                   // of Counts: there is no test
-	test           string                 // the test's name
-	least          func(n, m int) float64 // the smallest p-value that it can give
-}
+	Options       Options
+	Old, New      string // names of the sides
+	Rows          []Row
+	OnlyOld       []string // benchmarks that only one side has
+	OnlyNew       []string
+	Warnings      []string
+	TooFew        int // rows that have too few trials to show anything
+	Better, Worse int // rows that became better or worse; of Counts those in OnlyOld are worse too
 
-// Worse is how many rows became worse, of Counts with the benchmarks in OnlyOld. Better is how
-// many became better.
-func (r Result) Worse() int  { return r.worsen }
-func (r Result) Better() int { return r.better }
+	exact bool                   // of Counts: there is no test
+	test  string                 // the test's name
+	least func(n, m int) float64 // the smallest p-value that it can give
+}
 
 // Compare compares two sides. It is an error if they have no benchmark and unit in common.
 func Compare(a, b *Side, o Options) (Result, error) {
@@ -188,9 +184,9 @@ func (r *Result) judge(row *Row, better int) {
 func (r *Result) give(row *Row, v Verdict) {
 	switch row.Verdict = v; v {
 	case Better:
-		r.better++
+		r.Better++
 	case Worse:
-		r.worsen++
+		r.Worse++
 	}
 }
 
@@ -299,7 +295,7 @@ func (r Result) writeTests(out *strings.Builder) {
 		fmt.Fprintf(out, "warning: %s\n", warning)
 	}
 	fmt.Fprintf(out, "%d better, %d worse of %d comparisons (%s, Holm-corrected p < %v, change of %v%% or more)\n",
-		r.better, r.worsen, len(r.Rows), r.test, r.Options.Alpha, 100*r.Options.Effect)
+		r.Better, r.Worse, len(r.Rows), r.test, r.Options.Alpha, 100*r.Options.Effect)
 }
 
 func (r Result) table(w io.Writer, unit string) {

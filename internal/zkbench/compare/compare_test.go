@@ -62,8 +62,8 @@ func TestPlantedRegressionIsFound(t *testing.T) {
 		a, b := trials(seed, 20, 1.10)
 		r := compared(t, side(t, "A", a), side(t, "B", b))
 		// The same trials are slower in ns and fewer in handoffs/s.
-		if r.Worse() != 2 || r.Better() != 0 {
-			t.Errorf("seed %d: %d worse, %d better; want 2 and 0", seed, r.Worse(), r.Better())
+		if r.Worse != 2 || r.Better != 0 {
+			t.Errorf("seed %d: %d worse, %d better; want 2 and 0", seed, r.Worse, r.Better)
 		}
 		for _, row := range r.Rows {
 			if (row.Verdict == compare.Worse) != (row.Benchmark == "Line/contenders=1-2") {
@@ -71,8 +71,8 @@ func TestPlantedRegressionIsFound(t *testing.T) {
 			}
 		}
 		// The other way round it is an improvement.
-		if r, _ := compare.Compare(side(t, "B", b), side(t, "A", a), compare.DefaultOptions()); r.Worse() != 0 || r.Better() != 2 {
-			t.Errorf("seed %d, turned round: %d worse, %d better; want 0 and 2", seed, r.Worse(), r.Better())
+		if r, _ := compare.Compare(side(t, "B", b), side(t, "A", a), compare.DefaultOptions()); r.Worse != 0 || r.Better != 2 {
+			t.Errorf("seed %d, turned round: %d worse, %d better; want 0 and 2", seed, r.Worse, r.Better)
 		}
 	}
 }
@@ -82,8 +82,8 @@ func TestEqualSidesAreQuiet(t *testing.T) {
 		a, b := trials(seed, 20, 1)
 		for _, other := range []string{a, b} {
 			r, err := compare.Compare(side(t, "A", a), side(t, "A again", other), compare.DefaultOptions())
-			if err != nil || r.Worse()+r.Better() != 0 {
-				t.Errorf("seed %d: %d worse, %d better, %v; want quiet", seed, r.Worse(), r.Better(), err)
+			if err != nil || r.Worse+r.Better != 0 {
+				t.Errorf("seed %d: %d worse, %d better, %v; want quiet", seed, r.Worse, r.Better, err)
 			}
 		}
 	}
@@ -94,8 +94,8 @@ func TestSmallChangeDoesNotCount(t *testing.T) {
 	options := compare.DefaultOptions()
 	options.Effect = 0.2
 	r, err := compare.Compare(side(t, "A", a), side(t, "B", b), options)
-	if err != nil || r.Worse() != 0 {
-		t.Errorf("%d worse, %v; want none of at least 20 %%", r.Worse(), err)
+	if err != nil || r.Worse != 0 {
+		t.Errorf("%d worse, %v; want none of at least 20 %%", r.Worse, err)
 	}
 	slight := 0
 	for _, row := range r.Rows {
@@ -137,7 +137,7 @@ func TestUnitWithoutDirectionIsNotJudged(t *testing.T) {
 		b += fmt.Sprintf("BenchmarkX 1 %d furlongs\n", 200+i%3)
 	}
 	r, err := compare.Compare(side(t, "A", a), side(t, "B", b), compare.DefaultOptions())
-	if err != nil || r.Worse() != 0 || r.Rows[0].Verdict != compare.Changed {
+	if err != nil || r.Worse != 0 || r.Rows[0].Verdict != compare.Changed {
 		t.Errorf("%+v, %v; want changed", r.Rows, err)
 	}
 }
@@ -267,12 +267,12 @@ func TestCountsAreComparedExactly(t *testing.T) {
 		"worse in each trial":  {two, "BenchmarkX/contenders=9-2 9 2.5 reads/op 1 writes/op\nBenchmarkX/contenders=9-2 9 3 reads/op 1 writes/op\n", "2.500 to 3.000", 1},
 	} {
 		t.Run(name, func(t *testing.T) {
-			if r, out := counts(t, c.old, c.new); r.Worse() != c.worse || !strings.Contains(out, c.says) {
-				t.Errorf("%d worse; want %d, and %q in\n%s", r.Worse(), c.worse, c.says, out)
+			if r, out := counts(t, c.old, c.new); r.Worse != c.worse || !strings.Contains(out, c.says) {
+				t.Errorf("%d worse; want %d, and %q in\n%s", r.Worse, c.worse, c.says, out)
 			}
 		})
 	}
-	if r, _ := counts(t, two, "BenchmarkX/contenders=9-2 9 3 reads/op 1 writes/op\n", "writes/op"); r.Worse() != 0 {
+	if r, _ := counts(t, two, "BenchmarkX/contenders=9-2 9 3 reads/op 1 writes/op\n", "writes/op"); r.Worse != 0 {
 		t.Errorf("reads are worse, though only writes were asked for")
 	}
 }

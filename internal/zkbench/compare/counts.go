@@ -48,7 +48,7 @@ func Counts(a, b *Side, o Options) (Result, error) {
 		o.Units = countUnits
 	}
 	r := Result{Options: o, Old: a.Name, New: b.Name, OnlyOld: missing(a, b), OnlyNew: missing(b, a), exact: true}
-	r.worsen = len(r.OnlyOld)
+	r.Worse = len(r.OnlyOld)
 	done := map[key]bool{}
 	for _, k := range slices.Concat(a.order, b.order) {
 		if !done[k] && slices.Contains(o.Units, k.unit) && a.has(k.benchmark) && b.has(k.benchmark) {
@@ -109,7 +109,7 @@ func (r Result) writeCounts(out *strings.Builder) {
 	if inexact > 0 {
 		fmt.Fprintf(out, "warning: %d counts differ from trial to trial, so they are not exact\n", inexact)
 	}
-	fmt.Fprintf(out, "%d better, %d worse of %d counts (exact)\n", r.better, r.worsen, len(r.Rows))
+	fmt.Fprintf(out, "%d better, %d worse of %d counts (exact)\n", r.Better, r.Worse, len(r.Rows))
 }
 
 func spanned(s benchmath.Summary) string {

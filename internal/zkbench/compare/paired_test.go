@@ -113,14 +113,14 @@ func TestPairedOnANoisyMachine(t *testing.T) {
 	alarms, found, foundUnpaired := 0, 0, 0
 	for seed := range uint64(runs) {
 		a, b := pairs(t, seed, 20, 1)
-		if r, err := Paired(a, b, DefaultOptions()); err != nil || r.Better()+r.Worse() > 0 {
+		if r, err := Paired(a, b, DefaultOptions()); err != nil || r.Better+r.Worse > 0 {
 			alarms++
 		}
 		a, b = pairs(t, seed, 20, 1.1)
-		if r, err := Paired(a, b, DefaultOptions()); err == nil && r.Worse() > 0 && r.Better() == 0 {
+		if r, err := Paired(a, b, DefaultOptions()); err == nil && r.Worse > 0 && r.Better == 0 {
 			found++
 		}
-		if r, err := Compare(a, b, DefaultOptions()); err == nil && r.Worse() > 0 {
+		if r, err := Compare(a, b, DefaultOptions()); err == nil && r.Worse > 0 {
 			foundUnpaired++
 		}
 	}

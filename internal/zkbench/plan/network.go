@@ -57,13 +57,10 @@ func assumedTrips(s recipes.Strategy, byLevel map[int][]record.Record) float64 {
 
 // newNetwork learns the round trips from levels that were measured at several delays.
 func newNetwork(s recipes.Strategy, byLevel map[int][]record.Record) network {
-	n := network{trips: assumedTrips(s, byLevel), off: offAssumed}
-	first := true
+	n := network{base: math.MaxInt64, trips: assumedTrips(s, byLevel), off: offAssumed}
 	for _, records := range byLevel {
 		for _, r := range records {
-			if first || r.Delay < n.base {
-				n.base, first = r.Delay, false
-			}
+			n.base = min(n.base, r.Delay)
 		}
 	}
 	var trips []float64

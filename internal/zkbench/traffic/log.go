@@ -21,7 +21,6 @@
 package traffic
 
 import (
-	"bytes"
 	"cmp"
 	"encoding/json"
 	"errors"
@@ -77,8 +76,11 @@ func Read(r io.Reader, below string) (*Log, error) {
 	holds := 0
 	in := json.NewDecoder(r)
 	for {
-		var raw json.RawMessage
-		err := in.Decode(&raw)
+		var v struct { // no key of a hold is one of a report
+			audit.Hold
+			audit.Report
+		}
+		err := in.Decode(&v)
 		switch {
 		case errors.Is(err, io.EOF) && report != nil && holds == 0:
 			return nil, errors.New("it has a report without holds" + howTo)
@@ -90,14 +92,15 @@ func Read(r io.Reader, below string) (*Log, error) {
 			return nil, errors.New("it is not an audit" + howTo)
 		case report != nil:
 			return nil, errors.New("it continues after its report; give the output of one audit")
-		}
-		var h audit.Hold
-		if report, err = either(raw, &h); err != nil {
-			return nil, err
-		}
-		if report != nil {
+		case v.Transactions > 0 && !v.To.Time.After(v.From.Time):
+			return nil, fmt.Errorf("its log ends at %s and does not begin before: the leader's clock has jumped, or the log is too short", stamp(v.To.Time))
+		case v.Transactions > 0:
+			report = &v.Report
 			continue
+		case v.Line == "" || v.Token == 0 || v.Joined.IsZero():
+			return nil, errors.New("it is not an audit" + howTo)
 		}
+		h := v.Hold
 		holds++
 		key := fmt.Sprint(h.Line, " ", h.Token, " ", h.Znode)
 		if tokens[key] {
@@ -111,22 +114,6 @@ func Read(r io.Reader, below string) (*Log, error) {
 		}
 		p.add(h)
 	}
-}
-
-// either returns the report, or nil if the value is a hold.
-func either(raw json.RawMessage, h *audit.Hold) (*audit.Report, error) {
-	if bytes.Contains(raw, []byte(`"transactions"`)) {
-		r := &audit.Report{}
-		if err := json.Unmarshal(raw, r); err == nil && r.Transactions > 0 && !r.To.Time.After(r.From.Time) {
-			return nil, fmt.Errorf("its log ends at %s and does not begin before: the leader's clock has jumped, or the log is too short", stamp(r.To.Time))
-		} else if err == nil && r.Transactions > 0 {
-			return r, nil
-		}
-	}
-	if err := json.Unmarshal(raw, h); err != nil || h.Line == "" || h.Token == 0 || h.Joined.IsZero() {
-		return nil, errors.New("it is not an audit" + howTo)
-	}
-	return nil, nil
 }
 
 // claimed matches the name of a holder of a priority lock.

@@ -126,8 +126,7 @@ func inEntryJSON(e recipes.Entry) entryJSON {
 	value := verb.InJSON(e.Value)
 	j := entryJSON{Key: e.Key, Revision: int64(e.Revision), Unset: e.Unset, Value: value.Data, ValueBase64: value.DataBase64}
 	if !e.None() {
-		at := e.Modified.UTC()
-		j.Modified = &at
+		j.Modified = new(e.Modified.UTC())
 	}
 	return j
 }

@@ -113,61 +113,30 @@ const shortestWatch = time.Second
 func (v *contendersVerb) watch(ctx context.Context, t *verb.Tool) error {
 	screen := newScreen(t)
 	var known []recipes.Contender
-	return verb.Follow(ctx, t, verb.Itself, v.poll, func(now reading) error {
-		if now.err != nil {
-			return now.err
+	return verb.Poll(ctx, t, func(ctx context.Context, c recipes.Client) (time.Duration, error) {
+		begun := time.Now()
+		lines, err := v.lines(c, ctx)
+		if err != nil {
+			return 0, err
 		}
+		pause, now := max(shortestWatch, 10*time.Since(begun)), lines.Contenders
 		if screen != nil {
-			return screen.draw(func(w io.Writer) {
-				if len(now.line) == 0 {
+			return pause, screen.draw(func(w io.Writer) {
+				if len(now) == 0 {
 					fmt.Fprintf(w, "no contenders at %s\n", v.Path)
 				}
-				lineTable(now.line)(w)
+				lineTable(now)(w)
 			})
 		}
-		changes := lineChanges(known, now.line)
-		known = now.line
+		changes := lineChanges(known, now)
+		known = now
 		for _, c := range changes {
 			if err := t.Line(c, c.text()); err != nil {
-				return err
+				return 0, err
 			}
 		}
-		return nil
+		return pause, nil
 	})
-}
-
-// reading is the result of one read of the wait queue.
-type reading struct {
-	line []recipes.Contender
-	err  error
-}
-
-// poll reads the wait queue repeatedly, until ctx or the session ends.
-func (v *contendersVerb) poll(s recipes.Client, ctx context.Context) (<-chan reading, error) {
-	found := make(chan reading)
-	go func() { // until ctx or the session ends
-		defer close(found)
-		for {
-			begun := time.Now()
-			lines, err := v.lines(s, ctx)
-			if ctx.Err() != nil {
-				return
-			}
-			select {
-			case found <- reading{lines.Contenders, err}:
-			case <-ctx.Done():
-				return
-			}
-			select {
-			case <-time.After(max(shortestWatch, 10*time.Since(begun))):
-			case <-s.Done():
-				return
-			case <-ctx.Done():
-				return
-			}
-		}
-	}()
-	return found, nil
 }
 
 // lineChange is one change of the wait queue.

@@ -59,6 +59,7 @@ type grant struct {
 	giveBack func(context.Context) error
 	together bool                        // giveBack waits until all other members give back too
 	started  func(context.Context) error // called when the command runs; may be nil
+	count    func(context.Context) error // called when the command has succeeded; may be nil
 	asked    <-chan struct{}             // closed when another client asks for the grant; may be nil
 }
 

@@ -103,9 +103,18 @@ func (g *guard) end(h grant, t *verb.Tool, held *holding, reported, asked bool) 
 	case h.together:
 		return g.leave(held.after, h, t, held.code)
 	}
+	var uncounted error
+	if h.count != nil && held.code == 0 && !asked {
+		ctx, cancel := context.WithTimeout(context.Background(), verb.CloseTimeout)
+		defer cancel()
+		uncounted = h.count(ctx)
+	}
 	g.release(h, t)
-	if asked {
+	switch {
+	case asked:
 		return exit.With(exit.Lost, "the command was ended because another client asked for %s", g.path)
+	case uncounted != nil:
+		return exit.With(exit.Own, "the command has succeeded, but may run again in this period: %w", uncounted)
 	}
 	return exit.Silently(held.code)
 }

@@ -63,6 +63,16 @@ In a priority lock the holder keeps the lock until it releases it. A waiter with
 asks holders with larger numbers to release it. Waiters with large numbers wait as long
 as contenders with smaller numbers keep joining.
 
+With -once-per, the command runs at most once in that time, wherever zkrecipes runs. If it
+has run, zkrecipes says so and exits with code 0. The time counts from the start of the
+last run that succeeded, by the clock of ZooKeeper's leader. For a job at regular times,
+give a little less than their distance. A command that failed, was ended, or whose machine
+died does not count: the next zkrecipes runs it. With -count-failures every start counts.
+If the leader's clock was set back, zkrecipes says so, and the time starts again. The
+record is PATH/once: delete it to run the command before its time.
+
+    zkrecipes lock -once-per 23h /cron/backup -- ./backup.sh
+
 With -c, a shell runs the command: zkrecipes lock PATH -c 'make >log', as with flock.
 After --, a pipeline or a redirection belongs to the shell that starts zkrecipes.
 
@@ -101,6 +111,8 @@ type lockVerb struct {
 	revocable         bool
 	and               []string // the paths of more locks
 	forceAfter        time.Duration
+	oncePer           time.Duration
+	countFailures     bool
 	shell             string
 	conflict          int // the exit code if the lock is not granted
 }
@@ -116,6 +128,8 @@ func (v *lockVerb) Flags(f *flag.FlagSet) {
 	f.BoolVar(&v.try, "try", false, "do not wait: exit with 124 if another client holds it")
 	f.Func("n", "PATH is a semaphore with this number of `permits`: up to that many commands run at a\ntime; without -n it is a plain lock", v.setPermits)
 	f.Func("and", "hold the lock at this `path` too; can be repeated, also after PATH", v.addPath)
+	verb.DurationVar(f, &v.oncePer, "once-per", 0, "run the command at most once per `duration`, and exit with 0 if it has run; 0: always run it")
+	f.BoolVar(&v.countFailures, "count-failures", false, "with -once-per: a command that fails counts too")
 	f.BoolVar(&v.shared, "shared", false, "share PATH with other commands with -shared: read")
 	f.BoolVar(&v.exclusive, "exclusive", false, "hold PATH alone, without commands with -shared: write")
 	v.priority.Flag(f, "wait with this `number`, from 0, which is served first, to 99")
@@ -167,6 +181,12 @@ func (v *lockVerb) Arguments(args []string) error {
 		return errors.New("-and holds several plain locks: leave out -n, -shared, -exclusive and -priority")
 	case len(v.and) > 0 && v.try:
 		return errors.New("-and cannot be combined with -try: give a short -timeout")
+	case v.oncePer > 0 && (v.permits > 0 || v.shared):
+		return errors.New("-once-per needs a lock with one holder: leave out -n and -shared")
+	case v.oncePer > 0 && verb.OtherLibrary(v.dialect):
+		return errors.New("-once-per needs the default of -dialect: other libraries do not record their turns")
+	case v.countFailures && v.oncePer == 0:
+		return errors.New("-count-failures needs -once-per")
 	case verb.OtherLibrary(v.dialect) && v.priority.Given:
 		return errors.New("-priority needs the default of -dialect: other libraries have no lock with priorities")
 	case verb.OtherLibrary(v.dialect) && v.revocable:
@@ -192,10 +212,36 @@ func (v *lockVerb) Run(ctx context.Context, t *verb.Tool) error {
 		if err != nil {
 			return grant{}, v.explain(err)
 		}
-		return h, nil
+		if v.oncePer > 0 {
+			err = v.turn(ctx, s, t, &h)
+		}
+		return h, err
 	})
 	if failed, _ := errors.AsType[exit.Error](err); failed.Code == exit.Timeout && failed.Err != nil { // not the command's own 124
 		return exit.With(v.conflict, "%w", failed.Err)
+	}
+	return err
+}
+
+// turn looks for a turn of the period. It releases the lock if there is none.
+func (v *lockVerb) turn(ctx context.Context, s recipes.Recipes, t *verb.Tool, h *grant) error {
+	record, err := s.Configuration(v.path)
+	if err != nil {
+		return err
+	}
+	turn, err := recipes.OncePer(ctx, h, record, v.oncePer)
+	if err == nil && v.countFailures {
+		err = turn.Count(ctx)
+	} else if err == nil {
+		h.count = turn.Count
+	}
+	if err == nil {
+		return nil
+	}
+	v.release(*h, t)
+	if early, ok := errors.AsType[*recipes.NotDueError](err); ok {
+		t.Event(verb.Event{Event: "not-due", Path: v.path, Cause: early.Error()}, v.path+": "+early.Error())
+		return exit.Silently(exit.OK)
 	}
 	return err
 }

@@ -129,12 +129,7 @@ func WaitFor[T any](ctx context.Context, t *Tool, p Patience, take func(context.
 // Follow opens a recipe and shows each change from watch, until a signal arrives or the
 // reader of stdout has exited.
 func Follow[R, T any](ctx context.Context, t *Tool, open func(recipes.Client) (R, error), watch func(R, context.Context) (<-chan T, error), show func(T) error) error {
-	if f, ok := t.Stdout.(*os.File); ok {
-		var stop func()
-		ctx, stop = whileRead(ctx, f)
-		defer stop()
-	}
-	err := Wait(ctx, t, Patience{Failure: "no session was open"}, Itself, func(ctx context.Context, s recipes.Client) error {
+	return follow(ctx, t, func(ctx context.Context, s recipes.Client) error {
 		r, err := open(s)
 		if err != nil {
 			return err
@@ -150,6 +145,35 @@ func Follow[R, T any](ctx context.Context, t *Tool, open func(recipes.Client) (R
 		}
 		return whyClosed(ctx, s)
 	})
+}
+
+// Poll is Follow for what cannot be watched. It calls read, which also shows what it has read, and
+// again after each pause that read returns.
+func Poll(ctx context.Context, t *Tool, read func(context.Context, recipes.Client) (pause time.Duration, err error)) error {
+	return follow(ctx, t, func(ctx context.Context, s recipes.Client) error {
+		for {
+			pause, err := read(ctx, s)
+			if err != nil && ctx.Err() == nil {
+				return err
+			}
+			select {
+			case <-ctx.Done():
+				return whyClosed(ctx, s)
+			case <-s.Done():
+				return whyClosed(ctx, s)
+			case <-time.After(pause):
+			}
+		}
+	})
+}
+
+func follow(ctx context.Context, t *Tool, f func(context.Context, recipes.Client) error) error {
+	if f, ok := t.Stdout.(*os.File); ok {
+		var stop func()
+		ctx, stop = whileRead(ctx, f)
+		defer stop()
+	}
+	err := Wait(ctx, t, Patience{Failure: "no session was open"}, Itself, f)
 	if errors.Is(err, syscall.EPIPE) || errors.Is(context.Cause(ctx), syscall.EPIPE) { // SIGPIPE ends most programs here
 		return exit.Silently(job.ExitSignal + int(syscall.SIGPIPE))
 	}

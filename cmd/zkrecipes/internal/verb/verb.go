@@ -4,7 +4,7 @@
 //  1. A [Verb] is a package variable, listed in the table Verbs of its package.
 //  2. Each call creates its [Action], which takes flags and arguments, and runs.
 //  3. An action that sends one request uses [Once] or [Ask]. One that waits uses [Wait] or
-//     [WaitFor], and one that watches uses [Follow].
+//     [WaitFor], and one that watches uses [Follow] or [Poll].
 //  4. It writes with the methods of [Tool], and returns an error of package exit.
 package verb
 

@@ -2,6 +2,7 @@ package barrier_test
 
 import (
 	"context"
+	"fmt"
 	"net"
 	"strings"
 	"testing"
@@ -283,6 +284,16 @@ func TestADoubleBarrierInADialectSeesAThirdPartyWhileItWaits(t *testing.T) {
 		<-ours.done
 		s.Is(ours.err, recipes.ErrForeign)
 		s.has(3)
+	})
+}
+
+// The barrier ignores a name that no library gives to a member, though a parser of GUIDs accepts it.
+func TestADoubleBarrierIgnoresOtherFormsOfAGUID(t *testing.T) {
+	inDialects(t, func(s virtual, d recipes.Dialect) {
+		for _, name := range []string{"{%s}", "urn:uuid:%s"} {
+			s.Make(s.Path+"/"+fmt.Sprintf(name, uuid.NewString()), nil, zk.FlagEphemeral)
+		}
+		s.enter(s.Ctx, s.barrier(d, 1)).returns()
 	})
 }
 

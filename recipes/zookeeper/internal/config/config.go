@@ -50,6 +50,7 @@ func entry(key string, node session.Node) recipes.Entry {
 		Revision: recipes.Revision(node.Stat.Mzxid),
 		Modified: time.UnixMilli(node.Stat.Mtime),
 		Unset:    len(node.Data) == 0 && node.Stat.Version == 0, // see Set
+		Version:  node.Stat.Version,
 	}
 }
 
@@ -214,9 +215,8 @@ func compare(stat *session.Stat, expected recipes.Revision) error {
 
 // outrun reports whether a change was refused because another client was faster.
 func outrun(err error) bool {
-	var refused *session.TxnError
-	return errors.As(err, &refused) &&
-		(errors.Is(err, recipes.ErrBadVersion) || errors.Is(err, recipes.ErrNoNode) || errors.Is(err, recipes.ErrNodeExists))
+	_, refused := errors.AsType[*session.TxnError](err)
+	return refused && (errors.Is(err, recipes.ErrBadVersion) || errors.Is(err, recipes.ErrNoNode) || errors.Is(err, recipes.ErrNodeExists))
 }
 
 // make creates the configuration's own znode. It has no receipt, because receipts are

@@ -119,8 +119,7 @@ func (c *Conn) refused(err error) error {
 
 // refusedTLS adds to err, which ended a TLS handshake, the probable reason.
 func refusedTLS(server string, err error) error {
-	var noTLS tls.RecordHeaderError
-	if hungUp(err) || errors.As(err, &noTLS) {
+	if _, noTLS := errors.AsType[tls.RecordHeaderError](err); noTLS || hungUp(err) {
 		err = fmt.Errorf("probably the server speaks no TLS there: %w", err)
 	}
 	return fmt.Errorf("TLS handshake with %s: %w", server, err)

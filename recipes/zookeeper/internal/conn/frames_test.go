@@ -147,3 +147,29 @@ func TestAReplyTooLongForTheLibrary(t *testing.T) {
 		})
 	}
 }
+
+// A server without getEphemerals may well have create2.
+func TestAnUnsupportedRequestSaysNothingAboutCreate2(t *testing.T) {
+	for op, bare := range map[int32]bool{opCreate2: false, opGetEphemerals: true} {
+		synctest.Test(t, func(t *testing.T) {
+			w := newWire(t)
+			w.Identity = "user:password"
+			s := newScript(t, w)
+			s.handshakeIn(0)
+			if _, err := s.Send(Request{op: op}); err != nil {
+				t.Fatal(err)
+			}
+			body := binary.BigEndian.AppendUint32(nil, uint32(s.pending[0].xid))
+			body = binary.BigEndian.AppendUint64(body, 0)
+			code := Unimplemented // a variable: the constant does not fit uint32
+			body = binary.BigEndian.AppendUint32(body, uint32(code))
+			go s.server.Write(frame(int32(len(body)), body...))
+			if err := s.nextFrame(); err != nil {
+				t.Fatal(err)
+			}
+			if w.CreatesBare() != bare {
+				t.Errorf("without operation %d, bare znodes can be created: %v", op, !bare)
+			}
+		})
+	}
+}

@@ -194,4 +194,11 @@ func TestADeniedWriteIsNotRetriedForEver(t *testing.T) {
 	if _, err := q.Put(ctx, nil); !errors.Is(err, recipes.ErrAccessDenied) {
 		t.Errorf("a queue: %v", err)
 	}
+	if _, err := raw.Create("/denied", nil, 0, zk.WorldACL(zk.PermRead)); err != nil {
+		t.Fatal(err)
+	}
+	m := must.Get(zktest.Open(t, srv).Semaphore("/denied/m", recipes.SemaphoreConfig{Permits: 1, Dialect: recipes.Kazoo}))(t)
+	if _, err := m.TryAcquire(ctx); !errors.Is(err, recipes.ErrAccessDenied) {
+		t.Errorf("a semaphore: %v", err)
+	}
 }

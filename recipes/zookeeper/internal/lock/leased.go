@@ -90,8 +90,7 @@ func (s *leased) enter(ctx context.Context, try bool) (*line.Hold, error) {
 		}
 	}
 	turn, err := s.lock.Enter(ctx, o)
-	var met *recipes.ForeignError
-	if errors.As(err, &met) { // perhaps among the contenders that wait for the lock
+	if met, ok := errors.AsType[*recipes.ForeignError](err); ok { // perhaps among the contenders that wait for the lock
 		_ = s.Session.Refuse(s.Path(), *met)
 	}
 	if err != nil {

@@ -117,3 +117,18 @@ func TestReadersBehindAWriterDoNotHold(t *testing.T) {
 		}
 	})
 }
+
+// Readers are granted as soon as the server has the mark, before the answer arrives.
+func TestAWriterReadsBeforeItsMarkIsWritten(t *testing.T) {
+	zktest.OnVirtualTime(t, func(ctx context.Context, t *testing.T, srv *zkserver.Server, s recipes.Client) {
+		h := must.Get(must.Get(s.SharedLock("/l", recipes.SharedLockConfig{}))(t).AcquireWrite(ctx))(t)
+		met := zktest.Between(srv, s, zktest.Op(zkserver.OpMulti), func() {
+			if h.Mode() != recipes.Reading {
+				t.Error("it still writes")
+			}
+		})
+		if must.Do(t, h.Downgrade(ctx)); !met() {
+			t.Error("no mark was written")
+		}
+	})
+}

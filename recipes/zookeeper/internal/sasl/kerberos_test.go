@@ -1,18 +1,23 @@
 package sasl
 
 import (
+	"bytes"
 	"context"
 	"errors"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 	"time"
 
 	"github.com/jcmturner/gokrb5/v8/gssapi"
+	"github.com/jcmturner/gokrb5/v8/iana/chksumtype"
 	"github.com/jcmturner/gokrb5/v8/iana/etypeID"
 	"github.com/jcmturner/gokrb5/v8/iana/keyusage"
+	"github.com/jcmturner/gokrb5/v8/iana/nametype"
 	"github.com/jcmturner/gokrb5/v8/keytab"
+	"github.com/jcmturner/gokrb5/v8/messages"
 	"github.com/jcmturner/gokrb5/v8/types"
 
 	"github.com/zkrecipes/zkrecipes/internal/testing/leaktest"
@@ -144,5 +149,20 @@ func TestOneRequestForATicketIsUnderWay(t *testing.T) {
 	cancel()
 	if _, err := c.Begin(ctx, "h:1"); !errors.Is(err, context.Canceled) || c.tickets["zookeeper/h"] != unanswered {
 		t.Error(err)
+	}
+}
+
+// The server refuses a client whose authenticator has no checksum, or one with other flags.
+func TestTheFirstTokenHasTheChecksumOfTheRFC(t *testing.T) {
+	service := types.NewPrincipalName(nametype.KRB_NT_SRV_HST, "zookeeper/localhost")
+	x := must.Get(newGSSAPI(ticket{
+		Ticket: messages.Ticket{TktVNO: 5, Realm: "R", SName: service}, key: aes(), realm: "R", user: types.NewPrincipalName(nametype.KRB_NT_PRINCIPAL, "u"),
+	}, nil))(t)
+	_, request, found := bytes.Cut(must.Get(x.Next(nil))(t), kerberos5)
+	var got messages.APReq
+	must.Do(t, errors.Join(got.Unmarshal(request), got.DecryptAuthenticator(aes())))
+	sum := slices.Concat([]byte{16}, make([]byte, 19), []byte{gssapi.ContextFlagInteg, 0, 0, 0})
+	if c := got.Authenticator.Cksum; !found || c.CksumType != chksumtype.GSSAPI || !bytes.Equal(c.Checksum, sum) {
+		t.Errorf("a checksum of type %#x: %x", c.CksumType, c.Checksum)
 	}
 }

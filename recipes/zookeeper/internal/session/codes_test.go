@@ -43,8 +43,7 @@ func TestAnErrorThatHasNoName(t *testing.T) {
 		if !errors.Is(err, recipes.ErrInternal) || errors.Is(err, recipes.ErrUnknownOutcome) || !strings.Contains(err.Error(), "-9999") {
 			t.Errorf("%s: %v", name, err)
 		}
-		var operation *session.TxnError
-		if errors.As(err, &operation) {
+		if operation, ok := errors.AsType[*session.TxnError](err); ok {
 			if operation.Index != test.refused {
 				t.Errorf("%s: operation %d was refused", name, operation.Index)
 			}

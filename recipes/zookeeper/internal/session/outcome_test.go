@@ -100,3 +100,13 @@ func TestOneCallAtATimeHasAName(t *testing.T) {
 		t.Errorf("%v; %d names are taken", err, len(n.busy))
 	}
 }
+
+// The error of a creation that was not sent is that of its context, not an answer of a server.
+func TestACreationThatWasNotSentIsNotAnswered(t *testing.T) {
+	ended, cancel := context.WithCancel(t.Context())
+	cancel()
+	c := creation[string]{exchange: exchange{session: unconnected(t)}, path: "/x"}
+	if _, err := c.run(ended, t.Context()); !errors.Is(err, recipes.ErrUnavailable) || !errors.Is(err, context.Canceled) || errors.Is(err, recipes.ErrInternal) {
+		t.Error(err)
+	}
+}

@@ -237,7 +237,7 @@ func TestServersWithoutSASL(t *testing.T) {
 // alive at the leader. Such a connection is no contact: the session must end at its deadline.
 func TestAHandshakeWithoutSASLIsNoContact(t *testing.T) {
 	e := ensembletest.StartSASL(t, digestLogin)
-	for timeout := time.Second; ; timeout *= 2 { // a busy machine needs more
+	for timeout := time.Second; timeout < time.Minute; timeout *= 2 { // a busy machine needs more
 		var silent atomic.Bool
 		d := &counter{wrap: func(c net.Conn) net.Conn { return &saslless{Conn: c, silent: &silent} }}
 		cfg := recipes.SessionConfig{Servers: e.Addrs(), SASL: jane(), SessionTimeout: timeout}
@@ -248,13 +248,11 @@ func TestAHandshakeWithoutSASLIsNoContact(t *testing.T) {
 		if err := awaitLost(t, s); !errors.Is(err, recipes.ErrDeadline) {
 			t.Errorf("lost with %v", err)
 		}
-		switch n := d.dials.Load(); {
-		case n >= 3:
+		if d.dials.Load() >= 3 {
 			return
-		case timeout > 30*time.Second:
-			t.Fatalf("%d connections: the case was not met", n)
 		}
 	}
+	t.Error("three connections: the case was not met")
 }
 
 // saslless closes the connection instead of sending a SASL token.

@@ -5,6 +5,8 @@ import (
 	"errors"
 	"sync"
 	"testing"
+	"testing/synctest"
+	"time"
 
 	"github.com/zkrecipes/zkrecipes/internal/testing/must"
 	"github.com/zkrecipes/zkrecipes/internal/testing/zktest"
@@ -239,4 +241,23 @@ func TestAThrottledAttemptAfterALostReply(t *testing.T) {
 			}
 		})
 	}
+}
+
+// The coordinator watches a znode in its place too. The site has not voted yet.
+func TestASiteWhoseZnodeWasReplacedVotes(t *testing.T) {
+	zktest.OnVirtualTime(t, func(ctx context.Context, t *testing.T, _ *zkserver.Server, s recipes.Client) {
+		ctx, cancel := context.WithTimeout(ctx, time.Minute)
+		defer cancel()
+		tx := transactionOf(t, s, recipes.CoordinatorOnly)
+		must.Do(t, tx.Begin(ctx, nil, "1"))
+		site := must.Get(tx.Join(ctx, "1"))(t)
+		decided := make(chan error)
+		go func() { _, err := tx.Coordinate(ctx); decided <- err }()
+		synctest.Wait()
+		operator := must.Get(must.Get(s.Lock("/operator", recipes.LockConfig{}))(t).Acquire(ctx))(t)
+		must.Do(t, operator.Write(ctx, recipes.Delete(tx.Path()+"/s_1", recipes.AnyVersion), recipes.Create(tx.Path()+"/s_1", nil)))
+		synctest.Wait()
+		must.Do(t, site.Vote(ctx, recipes.VoteCommit))
+		must.Report(t, <-decided)
+	})
 }

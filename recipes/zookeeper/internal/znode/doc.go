@@ -74,8 +74,7 @@ func UnknownOutcome(err error) error {
 
 // RefusedOp returns the index of the operation that the server refused in a transaction, or -1.
 func RefusedOp(err error) int {
-	var refused *session.TxnError
-	if errors.As(err, &refused) {
+	if refused, ok := errors.AsType[*session.TxnError](err); ok {
 		return refused.Index
 	}
 	return -1

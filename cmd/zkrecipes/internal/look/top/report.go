@@ -255,7 +255,8 @@ func (v *table) show(n *snapshot) error {
 
 // notes are what the reader must know to read the table.
 func (n *snapshot) notes(now time.Time) (notes []string) {
-	notes = append(notes, fmt.Sprintf("%d wait queues in %d znodes, %s to %s ago, by a round of %v", len(n.lines), n.searched, age(now, n.newest()), age(now, n.oldest()), n.took.Round(100*time.Millisecond)))
+	newest, oldest := n.read()
+	notes = append(notes, fmt.Sprintf("%d wait queues in %d znodes, %s to %s ago, by a round of %v", len(n.lines), n.searched, age(now, newest), age(now, oldest), n.took.Round(100*time.Millisecond)))
 	if n.sessions.why != "" {
 		notes = append(notes, "sessions: "+n.sessions.why)
 	}

@@ -7,6 +7,8 @@ import (
 	"time"
 
 	"github.com/gdamore/tcell/v2"
+
+	"github.com/zkrecipes/zkrecipes/cmd/zkrecipes/internal/verb"
 )
 
 // screen is the whole screen of a terminal.
@@ -189,25 +191,13 @@ func (s *screen) draw() {
 const mostPath = 40
 
 // aligned returns rows of equal columns.
-func aligned(rows [][]string) (texts []string) {
-	widths := make([]int, len(rows[0]))
-	for i, row := range rows {
-		if path := []rune(row[0]); len(path) > mostPath && i > 0 {
+func aligned(rows [][]string) []string {
+	for _, row := range rows[1:] {
+		if path := []rune(row[0]); len(path) > mostPath {
 			row[0] = "..." + string(path[len(path)-mostPath+3:])
 		}
-		for column, cell := range row {
-			widths[column] = max(widths[column], len([]rune(cell)))
-		}
 	}
-	for _, row := range rows {
-		var b strings.Builder
-		for column, cell := range row {
-			b.WriteString(cell)
-			if column < len(row)-1 {
-				b.WriteString(strings.Repeat(" ", widths[column]-len([]rune(cell))+2))
-			}
-		}
-		texts = append(texts, b.String())
-	}
-	return texts
+	var b strings.Builder
+	verb.Table("", rows, func(row []string) string { return strings.Join(row, "\t") })(&b)
+	return strings.Split(strings.TrimSuffix(b.String(), "\n"), "\n")
 }

@@ -141,18 +141,14 @@ func dateOf(text string) time.Time {
 	if len(words) != 6 {
 		return time.Time{}
 	}
-	t, err := time.Parse("Jan 2 15:04:05 2006", strings.Join([]string{words[1], words[2], words[3], words[5]}, " "))
-	if err != nil {
-		return time.Time{}
-	}
+	t, _ := time.Parse(time.ANSIC, strings.Join(append(words[:4], words[5]), " "))
 	return t
 }
 
 func sessionID(text string) (int64, error) {
-	digits, ok := strings.CutPrefix(text, "0x")
-	if !ok {
+	if !strings.HasPrefix(text, "0x") {
 		return 0, strconv.ErrSyntax
 	}
-	id, err := strconv.ParseUint(digits, 16, 64)
+	id, err := strconv.ParseUint(text, 0, 64)
 	return int64(id), err
 }

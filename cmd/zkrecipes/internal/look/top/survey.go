@@ -238,21 +238,15 @@ func (s *survey) snapshot(whole bool) *snapshot {
 	return n
 }
 
-func (n *snapshot) newest() (newest time.Time) {
-	for _, l := range n.lines {
+// read returns the times of the newest and of the oldest reading, or zero times without lines.
+func (n *snapshot) read() (newest, oldest time.Time) {
+	for i, l := range n.lines {
 		if l.read.After(newest) {
 			newest = l.read
 		}
-	}
-	return newest
-}
-
-// oldest returns the time of the oldest reading.
-func (n *snapshot) oldest() (oldest time.Time) {
-	for _, l := range n.lines {
-		if oldest.IsZero() || l.read.Before(oldest) {
+		if i == 0 || l.read.Before(oldest) {
 			oldest = l.read
 		}
 	}
-	return oldest
+	return newest, oldest
 }

@@ -162,16 +162,15 @@ func (a *action) survey(t *verb.Tool) (*survey, error) {
 
 // follow shows snapshots until a signal arrives or ctx ends.
 func (a *action) follow(ctx context.Context, t *verb.Tool, s *survey, v view) error {
-	err := verb.Follow(ctx, t, verb.Itself, func(c recipes.Client, ctx context.Context) (<-chan reading, error) {
-		return a.poll(ctx, c, s), nil
-	}, func(r reading) error {
-		if r.err != nil {
-			return r.err
-		}
-		if r.rounds == 1 {
-			return first(r.snapshot, v)
-		}
-		return v.show(r.snapshot)
+	err := verb.Poll(ctx, t, func(ctx context.Context, c recipes.Client) (time.Duration, error) {
+		begun := time.Now()
+		err := s.round(ctx, c, func(n *snapshot) error {
+			if n.rounds == 1 {
+				return first(n, v)
+			}
+			return v.show(n)
+		})
+		return a.interval - time.Since(begun), err
 	})
 	if errors.Is(context.Cause(ctx), errQuit) {
 		return nil
@@ -194,44 +193,4 @@ func nothing(n *snapshot) string {
 		text += fmt.Sprintf("; %d cannot be read, such as %v", n.unreadable, n.failed)
 	}
 	return text
-}
-
-// reading is a snapshot, or the error that ends the rounds.
-type reading struct {
-	*snapshot
-	err error
-}
-
-// poll reads rounds until ctx or the session ends, or one fails.
-func (a *action) poll(ctx context.Context, c recipes.Client, s *survey) <-chan reading {
-	found := make(chan reading)
-	send := func(r reading) error {
-		select {
-		case found <- r:
-			return nil
-		case <-ctx.Done():
-			return ctx.Err()
-		}
-	}
-	go func() { // until ctx or the session ends
-		defer close(found)
-		for {
-			next := time.After(a.interval)
-			err := s.round(ctx, c, func(n *snapshot) error { return send(reading{snapshot: n}) })
-			if err != nil {
-				if ctx.Err() == nil {
-					_ = send(reading{err: err})
-				}
-				return
-			}
-			select {
-			case <-next:
-			case <-c.Done():
-				return
-			case <-ctx.Done():
-				return
-			}
-		}
-	}()
-	return found
 }

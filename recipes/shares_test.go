@@ -1,0 +1,297 @@
+package recipes
+
+import (
+	"context"
+	"errors"
+	"maps"
+	"math/rand/v2"
+	"reflect"
+	"slices"
+	"sync"
+	"testing"
+	"testing/synctest"
+	"time"
+)
+
+// TestSpread: the parts differ by one at most, each number has one member, and no more numbers
+// move than must.
+func TestSpread(t *testing.T) {
+	random := rand.New(rand.NewPCG(1, 2))
+	for range 200 {
+		n := 1 + random.IntN(50)
+		next := Token(0)
+		var members []Token
+		before := map[Token][]int{}
+		for range 20 {
+			switch {
+			case len(members) > 0 && random.IntN(2) == 0:
+				members = slices.Delete(members, 0, 1+random.IntN(len(members)))
+			default:
+				for range 1 + random.IntN(4) {
+					next++
+					members = append(members, next)
+				}
+			}
+			after := map[Token][]int{}
+			spread(n, before, members, after)
+			checkSpread(t, n, before, members, after)
+			before = after
+		}
+	}
+}
+
+func checkSpread(t *testing.T, n int, before map[Token][]int, members []Token, after map[Token][]int) {
+	t.Helper()
+	if len(after) != len(members) {
+		t.Fatalf("%v for the members %v", after, members)
+	}
+	if len(members) == 0 {
+		return
+	}
+	var all, lengths []int
+	kept := 0
+	for _, m := range members {
+		all = append(all, after[m]...)
+		lengths = append(lengths, len(before[m]))
+		for _, number := range after[m] {
+			if slices.Contains(before[m], number) {
+				kept++
+			}
+		}
+		if d := len(after[m]) - n/len(members); d != 0 && d != 1 {
+			t.Fatalf("%d of %d numbers for one of %d members", len(after[m]), n, len(members))
+		}
+	}
+	slices.Sort(all)
+	if len(all) != n || len(slices.Compact(all)) != n || all[n-1] != n-1 {
+		t.Fatalf("%d numbers: %v", n, after)
+	}
+	// The members that owned the most keep one more.
+	slices.SortFunc(lengths, func(a, b int) int { return b - a })
+	most := 0
+	for i, length := range lengths {
+		part := n / len(members)
+		if i < n%len(members) {
+			part++
+		}
+		most += min(length, part)
+	}
+	if kept != most {
+		t.Fatalf("%d numbers stayed; %d could: from %v to %v", kept, most, before, after)
+	}
+}
+
+// What another client has written gives no number twice, and none that does not exist.
+func TestSpreadAfterAWrongAssignment(t *testing.T) {
+	before := map[Token][]int{1: {-1, 3, 1, 1, 99}, 2: {1, 0}, 7: {2}}
+	after := map[Token][]int{}
+	spread(4, before, []Token{1, 2}, after)
+	if !slices.Equal(after[1], []int{1, 3}) || !slices.Equal(after[2], []int{0, 2}) || len(after) != 2 {
+		t.Errorf("%v", after)
+	}
+}
+
+// A member that assigns with another n refuses itself, not those that are there. What another client
+// has written cannot change n to what is none.
+func TestAnAssignerWithAnotherNRefusesItself(t *testing.T) {
+	three, four := Member{Token: 3, Data: []byte("n=3 x")}, Member{Token: 4, Data: []byte("n=4 ")}
+	foreign := Member{Token: 5, Data: []byte("n=none")}
+	all, owned := []int{0, 1, 2, 3}, map[Token][]int{3: {0, 1, 2}}
+	for name, test := range map[string]struct {
+		before assignment
+		group  []Member
+		want   assignment
+	}{
+		"a member stays":      {assignment{N: 3, Members: owned}, []Member{three, four, foreign}, assignment{3, owned, []Token{4}}},
+		"no member stays":     {assignment{N: 3, Members: owned}, []Member{four, foreign}, assignment{4, map[Token][]int{4: all}, nil}},
+		"there was none":      {assignment{}, []Member{three, four}, assignment{4, map[Token][]int{4: all}, []Token{3}}},
+		"it was overwritten":  {assignment{Members: owned}, []Member{three, four}, assignment{4, map[Token][]int{4: all}, []Token{3}}},
+		"it was far too long": {assignment{N: 1 << 50, Members: owned}, []Member{three, four}, assignment{4, map[Token][]int{4: all}, []Token{3}}},
+	} {
+		if got := (&shares{n: 4}).assign(test.before, test.group); !reflect.DeepEqual(got, test.want) {
+			t.Errorf("%s: %+v; want %+v", name, got, test.want)
+		}
+	}
+}
+
+// stub is the session of a member. Requests of its recipes are throttled as often as refusals says.
+type stub struct {
+	Client
+	lost       func() error
+	registered chan *stubRegistration
+
+	mu       sync.Mutex
+	refusals map[string]int
+}
+
+// member returns a member of which nothing runs.
+func (s *stub) member(t *testing.T) *portion {
+	s.registered = make(chan *stubRegistration)
+	p := &portion{
+		of:     &shares{session: s, n: 4, election: stubElection{s: s}, numbers: stubNames{s: s}, assigned: stubConfiguration{s: s}},
+		wanted: make(map[int]context.CancelFunc), changed: make(chan struct{}, 1),
+	}
+	p.life, p.end = context.WithCancelCause(t.Context())
+	t.Cleanup(func() { p.fail(ErrReleased); p.work.Wait() })
+	return p
+}
+
+func (s *stub) Err() error {
+	if s.lost == nil {
+		return nil
+	}
+	return s.lost()
+}
+
+// refuses returns ErrThrottled as often as refusals says.
+func (s *stub) refuses(what string) error {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.refusals[what] == 0 {
+		return nil
+	}
+	s.refusals[what]--
+	return ErrThrottled
+}
+
+// ask returns the refusal, or waits for the end of ctx.
+func (s *stub) ask(ctx context.Context, what string) error {
+	if err := s.refuses(what); err != nil {
+		return err
+	}
+	<-ctx.Done()
+	return ctx.Err()
+}
+
+type stubElection struct {
+	Election
+	s *stub
+}
+
+func (e stubElection) Campaign(ctx context.Context, _ []byte) (Leadership, error) {
+	return nil, e.s.ask(ctx, "campaign")
+}
+
+type stubConfiguration struct {
+	Configuration
+	s *stub
+}
+
+func (c stubConfiguration) Get(ctx context.Context, _ string) (Entry, error) {
+	return Entry{}, c.s.ask(ctx, "read")
+}
+
+// Watch returns a watch that has ended.
+func (c stubConfiguration) Watch(context.Context, string) (<-chan Entry, error) {
+	ended := make(chan Entry)
+	close(ended)
+	return ended, c.s.refuses("watch")
+}
+
+type stubNames struct {
+	Names
+	s *stub
+}
+
+func (n stubNames) Register(ctx context.Context, _ string, _ []byte) (Registration, error) {
+	if err := n.s.refuses("register"); err != nil {
+		return nil, err
+	}
+	r := &stubRegistration{done: make(chan struct{})}
+	select {
+	case n.s.registered <- r:
+		return r, nil
+	case <-ctx.Done():
+		return nil, ctx.Err()
+	}
+}
+
+type stubRegistration struct {
+	Registration
+	done chan struct{}
+	once sync.Once
+}
+
+func (r *stubRegistration) Done() <-chan struct{} { return r.done }
+
+func (r *stubRegistration) Err() error { return ErrExpired }
+
+func (r *stubRegistration) Unregister(context.Context) error {
+	r.once.Do(func() { close(r.done) })
+	return nil
+}
+
+// Contexts that end with the member end a moment after Done closes. What is released in between is not
+// taken again.
+func TestNoShareIsTakenAfterDone(t *testing.T) {
+	s := &stub{}
+	p := s.member(t)
+	wanted, cancel := context.WithCancel(t.Context()) // ends later than the member
+	defer cancel()
+	p.begin()
+	kept := make(chan struct{})
+	p.work.Go(func() { p.keep(wanted, 0); close(kept) })
+	r := <-s.registered
+	<-p.changed
+	p.fail(ErrReleased)
+	_ = r.Unregister(t.Context())
+	select {
+	case <-kept:
+	case <-s.registered:
+		t.Error("a number was taken again after Done")
+		cancel()
+	}
+}
+
+// The reader of a shorter list finds the loss of the session in Err.
+func TestALostSessionIsReportedBeforeAShorterList(t *testing.T) {
+	var p *portion
+	s := &stub{lost: func() error {
+		if len(p.owned) == 0 && p.life.Err() == nil {
+			t.Error("the list is shorter, and Done is not closed")
+		}
+		return ErrExpired
+	}}
+	p = s.member(t)
+	r := &stubRegistration{done: make(chan struct{})}
+	_ = r.Unregister(t.Context())
+	lost := &share{Registration: r, revoked: make(chan struct{})}
+	p.owned = []Share{lost}
+	p.hold(t.Context(), lost)
+	if !errors.Is(p.Err(), ErrExpired) || len(p.owned) > 0 || !closed(lost.Revoked()) {
+		t.Errorf("the member ends with %v and %d numbers", p.Err(), len(p.owned))
+	}
+}
+
+// An overloaded server throttles each kind of request that a member makes. The member repeats it.
+func TestAThrottledMemberStays(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s := &stub{refusals: map[string]int{"campaign": 2, "watch": 2, "read": 2, "register": 2}}
+		p := s.member(t)
+		p.work.Go(p.lead)
+		p.work.Go(p.follow)
+		begun := time.Now()
+		p.want([]int{0})
+		<-s.registered
+		if d := time.Since(begun); d != 2*throttlePause {
+			t.Errorf("registered after %v; want two pauses", d)
+		}
+		time.Sleep(5 * throttlePause)
+		synctest.Wait()
+		if p.Err() != nil || !reflect.DeepEqual(s.refusals, map[string]int{"campaign": 0, "watch": 0, "read": 0, "register": 0}) {
+			t.Errorf("the member ends with %v; %v", p.Err(), s.refusals)
+		}
+	})
+}
+
+// What another client has written is not owned twice, and only if it is a number.
+func TestAMemberOwnsOnlyNumbers(t *testing.T) {
+	s := &stub{}
+	p := s.member(t)
+	p.want([]int{3, 3, -1, 4, 1})
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if got := slices.Sorted(maps.Keys(p.wanted)); !slices.Equal(got, []int{1, 3}) || p.taking != 2 {
+		t.Errorf("%v, and %d are being taken", got, p.taking)
+	}
+}
