@@ -96,8 +96,14 @@ func (v *surviving) holds(path string) recipes.Hold {
 // rival is granted.
 func (v *surviving) holdsShortly(path string) (s recipes.Client, lostFirst func()) {
 	v.Helper()
-	s = must.Get(v.supervisor.Open(ctx(v), recipes.SessionConfig{Servers: v.servers, SessionTimeout: shortTimeout}))(v)
-	h := must.Get(lockAt(v.T, s, path).Acquire(ctx(v)))(v)
+	var h recipes.Hold
+	for timeout := shortTimeout; h == nil; timeout *= 2 { // a busy machine needs more
+		var err error
+		s = must.Get(v.supervisor.Open(ctx(v), recipes.SessionConfig{Servers: v.servers, SessionTimeout: timeout}))(v)
+		if h, err = lockAt(v.T, s, path).Acquire(ctx(v)); !errors.Is(err, recipes.ErrSessionLost) || timeout > longTimeout {
+			must.Do(v, err)
+		}
+	}
 	lost, granted := make(chan time.Time, 1), make(chan time.Time, 1)
 	go func() { <-h.Done(); lost <- time.Now() }()
 	go func() {

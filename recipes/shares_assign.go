@@ -46,11 +46,9 @@ func (s *shares) assign(before assignment, group []Member) assignment {
 	return after
 }
 
-// spread spreads the numbers below n over the members. The members that own the most get the
-// larger parts. Each keeps what it owns, up to its part, and free numbers fill the rest.
+// spread spreads the numbers below n over the members. The oldest get the larger parts: they own the
+// most already. Each keeps what it owns, up to its part, and free numbers fill the rest.
 func spread(n int, before map[Token][]int, members []Token, after map[Token][]int) {
-	members = slices.Clone(members)
-	slices.SortStableFunc(members, func(a, b Token) int { return cmp.Compare(len(before[b]), len(before[a])) })
 	part := func(i int) int { // of the i-th member
 		if i < n%len(members) {
 			return n/len(members) + 1

@@ -25,7 +25,8 @@ func TestSpread(t *testing.T) {
 		for range 20 {
 			switch {
 			case len(members) > 0 && random.IntN(2) == 0:
-				members = slices.Delete(members, 0, 1+random.IntN(len(members)))
+				first := random.IntN(len(members))
+				members = slices.Delete(members, first, first+1+random.IntN(len(members)-first))
 			default:
 				for range 1 + random.IntN(4) {
 					next++
@@ -130,6 +131,7 @@ func (s *stub) member(t *testing.T) *portion {
 	p := &portion{
 		of:     &shares{session: s, n: 4, election: stubElection{s: s}, numbers: stubNames{s: s}, assigned: stubConfiguration{s: s}},
 		wanted: make(map[int]context.CancelFunc), changed: make(chan struct{}, 1),
+		out: make(chan []Share), gone: make(chan struct{}),
 	}
 	p.life, p.end = context.WithCancelCause(t.Context())
 	t.Cleanup(func() { p.fail(ErrReleased); p.work.Wait() })
@@ -197,6 +199,9 @@ func (n stubNames) Register(ctx context.Context, _ string, _ []byte) (Registrati
 	if err := n.s.refuses("register"); err != nil {
 		return nil, err
 	}
+	if n.s.refuses("watch of a new number") != nil {
+		return nil, ErrRemoved
+	}
 	r := &stubRegistration{done: make(chan struct{})}
 	select {
 	case n.s.registered <- r:
@@ -205,6 +210,15 @@ func (n stubNames) Register(ctx context.Context, _ string, _ []byte) (Registrati
 		return nil, ctx.Err()
 	}
 }
+
+// Watch returns a watch that has ended.
+func (n stubNames) Watch(context.Context, string) (<-chan Record, error) {
+	ended := make(chan Record)
+	close(ended)
+	return ended, nil
+}
+
+func (n stubNames) Lookup(context.Context, string) (Record, error) { return Record{}, ErrNoNode }
 
 type stubRegistration struct {
 	Registration
@@ -220,6 +234,96 @@ func (r *stubRegistration) Unregister(context.Context) error {
 	r.once.Do(func() { close(r.done) })
 	return nil
 }
+
+// A slow reader gets the latest numbers, not those of the first change.
+func TestASlowReaderGetsTheLatest(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		p := (&stub{}).member(t)
+		go p.publish()
+		for number := range 3 {
+			p.mu.Lock()
+			p.owned = []Share{&share{number: number}}
+			p.mu.Unlock()
+			p.changed <- struct{}{}
+			synctest.Wait()
+		}
+		if got := <-p.Changes(); len(got) != 1 || got[0].Number() != 2 {
+			t.Errorf("%v", got)
+		}
+		close(p.gone)
+		if got, open := <-p.Changes(); open {
+			t.Errorf("after the end: %v", got)
+		}
+	})
+}
+
+func TestLeaveReturnsWhatCouldNotBeGivenUp(t *testing.T) {
+	p := (&stub{}).member(t)
+	p.fail(ErrReleased)
+	p.failed(ErrNotHeld)
+	p.failed(ErrAccessDenied)
+	close(p.gone)
+	if err := p.Leave(t.Context()); !errors.Is(err, ErrAccessDenied) || errors.Is(err, ErrNotHeld) {
+		t.Errorf("%v; want %v", err, ErrAccessDenied)
+	}
+}
+
+// A number that another client deletes at once, or while it is not watched, does not end the member.
+func TestADeletedNumberIsTakenAgain(t *testing.T) {
+	s := &stub{refusals: map[string]int{"watch of a new number": 1}}
+	p := s.member(t)
+	p.want([]int{0})
+	select {
+	case <-s.registered:
+	case <-p.Done():
+		t.Errorf("the member ends with %v", p.Err())
+	}
+	if err := p.awaitFree(t.Context(), "1"); err != nil {
+		t.Errorf("a number without a znode: %v", err)
+	}
+}
+
+// The numbers that one assignment takes away are missing in one value.
+func TestWhatMovesIsMissingAtOnce(t *testing.T) {
+	p := (&stub{}).member(t)
+	for number := range 3 {
+		p.wanted[number] = func() {}
+		p.owned = append(p.owned, &share{number: number})
+	}
+	p.want([]int{1})
+	if len(p.owned) != 1 || p.owned[0].Number() != 1 || len(p.changed) != 1 {
+		t.Errorf("it owns %v; %d signals", p.owned, len(p.changed))
+	}
+}
+
+// stubLeadership does not know the outcome of its first write.
+type stubLeadership struct {
+	Leadership
+	writes [][]Op
+}
+
+func (l *stubLeadership) Write(_ context.Context, ops ...Op) error {
+	if l.writes = append(l.writes, ops); len(l.writes) == 1 {
+		return ErrUnknownOutcome
+	}
+	return nil
+}
+
+// An assignment whose write has an unknown outcome is written again, and the member stays.
+func TestAnUnknownOutcomeIsRepeated(t *testing.T) {
+	l := &stubLeadership{}
+	p := (&stub{}).member(t)
+	p.of.assigned = stubValue{p.of.assigned}
+	err := p.write(t.Context(), l, []Member{{Token: 1, Data: []byte("n=4 ")}})
+	if err != nil || len(l.writes) != 2 || !reflect.DeepEqual(l.writes[0], l.writes[1]) {
+		t.Errorf("%v after %v", err, l.writes)
+	}
+}
+
+// stubValue is a configuration without an assignment.
+type stubValue struct{ Configuration }
+
+func (stubValue) Get(context.Context, string) (Entry, error) { return Entry{}, nil }
 
 // Contexts that end with the member end a moment after Done closes. What is released in between is not
 // taken again.

@@ -61,7 +61,7 @@ func timelineOn(t *testing.T, e *ensemble.Ensemble, slower time.Duration) (r rec
 	x := bench.Experiment{
 		Recipes: []load.Recipe{load.Lock}, Workloads: []load.Workload{load.Timeline}, Strategies: []recipes.Strategy{recipes.Handoff},
 		Contenders: []int{5}, Transports: []bench.Transport{{Name: "direct", Open: zookeeper.Open}}, Count: 1,
-		Root: fmt.Sprintf("/timeline-%d", slower), Duration: slower * 14 * time.Second,
+		Root: fmt.Sprintf("/timeline-%d", slower), Duration: slower * 14 * time.Second, Hold: 10 * time.Millisecond,
 		Session: recipes.SessionConfig{Servers: e.Addrs(), SessionTimeout: slower * 2 * time.Second},
 		Faults: []timeline.Fault{
 			{Victim: timeline.Leader, At: slower * time.Second, Restart: time.Second},
@@ -101,7 +101,7 @@ func TestTheServerOfATimelineIsKilledAndStartedAgain(t *testing.T) {
 	for slower := time.Duration(1); ; slower *= 2 {
 		file := filepath.Join(t.TempDir(), "records.jsonl")
 		code, _, stderr := whole(t, "run", "-ensemble", "1", "-timeline", "-fault", "leader@1s:restart=100ms",
-			"-duration", (slower * 8 * time.Second).String(), "-contenders", "3", "-record", file)
+			"-duration", (slower * 8 * time.Second).String(), "-contenders", "3", "-hold", "10ms", "-record", file)
 		if code != exitOK {
 			t.Fatalf("exit code %d:\n%s", code, stderr)
 		}

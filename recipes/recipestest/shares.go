@@ -127,7 +127,7 @@ func sharesTests() []test {
 			s := f.open()
 			f.sendsNothing(s, func() {
 				f.is(errOf(s.Shares("s", 1, recipes.SharesConfig{})), recipes.ErrInvalid)
-				f.is(errOf(s.Shares("/", 1, recipes.SharesConfig{})), recipes.ErrInvalid)
+				f.same(fmt.Sprint(errOf(s.Shares("/", 1, recipes.SharesConfig{}))), fmt.Sprintf("shares: %v: the root cannot have shares: it holds ZooKeeper's own nodes", recipes.ErrInvalid))
 				for n, named := range map[int]string{0: "n is 0", -1: "n is -1", 1<<16 + 1: "n is 65537"} {
 					_, err := s.Shares("/s", n, recipes.SharesConfig{})
 					f.is(err, recipes.ErrInvalid)
@@ -289,7 +289,8 @@ func sharesTests() []test {
 			f.settled(m)
 			before := m.owns()
 			f.is(errOf(f.shares(f.open(), 4).Join(f.ctx)), recipes.ErrMismatch)
-			f.awaitChildren(f.path("s", "members"), 1)
+			must.Get(f.outside.Sync(f.path("s", "members")))(f)
+			f.failIf(len(f.children(f.path("s", "members"))) != 1, "the refused member has not left")
 			f.settled(m)
 			f.failIf(m.kept(before) != 3, "%v moved", before)
 		}},
@@ -374,6 +375,7 @@ func sharesTests() []test {
 			a := f.join()
 			f.settled(a)
 			f.remove(f.only(f.path("s", "assigner")))
+			f.awaitChildren(f.path("s", "assigner"), 1)
 			f.settled(a, f.join())
 		}},
 		{"Join waits for an assigner, and a cancelled one leaves nothing", func(fx *fixture) {
@@ -422,8 +424,11 @@ func sharesTests() []test {
 			f.settled(a, b)
 			assigned, _ := f.read(f.path("s"))
 			f.failIf(assigned[:7] != `{"n":3,`, "assignment %q", assigned)
+			values := f.watchKey(f.config(a.session, f.path("s")), "")
+			f.turns(values, assigned, false)
 			_, err := f.outside.Set(f.path("s"), []byte("{"), -1)
 			f.must(err)
+			f.turns(values, assigned, false)
 			f.settled(a, b, f.join())
 		}},
 		{"a lost connection changes nothing, and no change is missed", func(fx *fixture) {

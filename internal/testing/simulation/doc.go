@@ -44,6 +44,8 @@
 //   - Barriers: no client passes one that is set. With followers this is not checked, because
 //     the client's server may not have the barrier yet.
 //   - Groups: each member is listed.
+//   - Shares: each number is checked like a lock. After the faults each number has one owner, and
+//     the parts of the members differ by one at most, within a bound.
 //   - Configurations: each revision of a key that is never deleted is replaced once.
 //   - Watches of groups and configurations show the final state in the end.
 //   - Double barriers: as many members enter together as the size says, and no member leaves
@@ -98,7 +100,7 @@
 //
 // While a client is paused, its code and network stop, but the timers inside the library
 // continue. The clocks of all clients run at one rate. There is one leader, and no election.
-// Through a plugin, only lock, shared lock, queue, counter and configuration are simulated. The
-// application notices the end of the connection to its plugin about a millisecond before the
-// plugin does.
+// Through a plugin, only lock, several locks, shared lock, shares, queue, counter and configuration
+// are simulated. The application notices the end of the connection to its plugin about a
+// millisecond before the plugin does.
 package simulation
