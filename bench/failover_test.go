@@ -146,3 +146,4 @@ func TestUnnoticedLossIsAViolation(t *testing.T) {
 type unaware struct{ recipes.Client }
 
 func (unaware) Done() <-chan struct{} { return nil }
+func (unaware) Err() error            { return nil }

@@ -14,7 +14,7 @@ func TestSimulationOfSets(t *testing.T) {
 		{name: "several locks", line: setPaths[1], paths: setPaths, begin: sets},
 		{name: "several locks through a plugin", line: setPaths[1], paths: setPaths, begin: sets, open: openThroughPlugin, hop: true},
 	} {
-		for i := range max(1, number(100, 50)/20) {
+		for i := range max(1, number(40, 40)/20) {
 			seed := *first + uint64(i)
 			for _, v := range simulateScenario(t, sc, seed).Violations {
 				t.Errorf("seed %d of %s: %v", seed, sc.name, v)

@@ -19,7 +19,7 @@ func TestSimulationOfPeriods(t *testing.T) {
 		{name: "once per period", line: oncePath, paths: []string{oncePath}, begin: periods},
 		{name: "once per period through a plugin", line: oncePath, paths: []string{oncePath}, begin: periods, open: openThroughPlugin, hop: true},
 	} {
-		for i := range max(1, number(100, 50)/10) {
+		for i := range max(1, number(40, 40)/20) {
 			seed := *first + uint64(i)
 			r := simulateScenario(t, sc, seed)
 			for _, v := range r.Violations {

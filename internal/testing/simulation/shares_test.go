@@ -23,7 +23,7 @@ func TestSimulationOfShares(t *testing.T) {
 		{name: "shares whose assigners are deleted", paths: paths, begin: shares, line: sharesPath + "/assigner", unwrapped: true},
 		{name: "shares through a plugin", paths: paths, begin: shares, open: openThroughPlugin, hop: true},
 	} {
-		for i := range max(1, number(100, 50)/20) { // a run takes as long as two of others
+		for i := range max(1, number(40, 40)/20) { // a run takes as long as two of others
 			seed := *first + uint64(i)
 			r := simulateScenario(t, sc, seed)
 			for _, v := range r.Violations {
