@@ -83,7 +83,7 @@ test-soak:
 
 test-python:
 	@.ci/install-debs python protobuf-compiler libprotobuf-dev python3-grpcio python3-protobuf openssl
-	$(GO) test -count=1 -run TestHostInPython ./cmd/zkrecipes-plugin
+	$(GO) test -count=1 -run HostInPython ./cmd/zkrecipes-plugin
 
 test-faults:
 	@ZKRECIPES_TEST_ALL=1 ZKRECIPES_REQUIRE_ZOOKEEPER= .ci/test -v -run 'EveryFault' ./recipes/zookeeper | grep -E '^faults|^(ok|FAIL)'

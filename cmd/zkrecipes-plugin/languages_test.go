@@ -3,13 +3,17 @@ package main
 import (
 	"bufio"
 	"context"
+	"errors"
 	"fmt"
+	"io"
 	"os"
 	"os/exec"
 	"path/filepath"
 	"regexp"
 	"strconv"
+	"strings"
 	"testing"
+	"time"
 
 	"github.com/zkrecipes/zkrecipes/internal/testing/must"
 	"github.com/zkrecipes/zkrecipes/internal/testing/testall"
@@ -122,27 +126,19 @@ $`, python, filepath.Join(clients, "client.py"), built(t), f.dir, f.server.Addr(
 // another n it is refused.
 func TestSharesWithAHostInPython(t *testing.T) {
 	f := newForeign(t, requirePythonEnv)
-	python, clients := f.python()
 	// says lets the host run to its next lines.
 	host := func(args ...string) (says func(want ...string)) {
-		cmd := exec.CommandContext(f.ctx, python, append([]string{"-B", filepath.Join(clients, "shares.py"), built(t), f.dir, f.server.Addr(), "/shares"}, args...)...)
-		cmd.Stderr = os.Stderr
-		input, lines := must.Get(cmd.StdinPipe())(t), bufio.NewScanner(must.Get(cmd.StdoutPipe())(t))
-		must.Do(t, cmd.Start())
-		t.Cleanup(func() { _ = cmd.Wait() })
+		input, line := f.host("shares.py", append([]string{"/shares"}, args...)...)
 		return func(want ...string) {
 			t.Helper()
-			for _, line := range want {
-				if lines.Scan(); lines.Text() != line {
-					t.Fatalf("the host prints %q; want %q", lines.Text(), line)
-				}
+			for _, want := range want {
+				line(want)
 			}
 			fmt.Fprintln(input) // the host may have ended
 		}
 	}
 	join := func() (recipes.Client, recipes.Portion, func(n int) map[int]recipes.Token) {
-		s := must.Get(zookeeper.Open(f.ctx, recipes.SessionConfig{Servers: []string{f.server.Addr()}}))(t)
-		t.Cleanup(func() { _ = s.Close(context.Background()) })
+		s := f.open()
 		p := must.Get(must.Get(s.Shares("/shares", 6, recipes.SharesConfig{}))(t).Join(f.ctx))(t)
 		return s, p, func(n int) map[int]recipes.Token {
 			t.Helper()
@@ -192,6 +188,65 @@ func TestSharesWithAHostInPython(t *testing.T) {
 	says = host("5", "1")
 	says("refused")
 	says("exit code 0")
+}
+
+// The host in testdata/python-client/once.py and a caller in Go share a period, by the server's
+// clock. What one of them counts, the other one finds.
+func TestOncePerWithAHostInPython(t *testing.T) {
+	f := newForeign(t, requirePythonEnv)
+	s := f.open()
+	lock, record := must.Get(s.Lock("/turns", recipes.LockConfig{}))(t), must.Get(s.Configuration("/turns"))(t)
+	// inGo counts a turn if one is due.
+	inGo := func() (early *recipes.NotDueError) {
+		h := must.Get(lock.Acquire(f.ctx))(t)
+		turn, err := recipes.OncePer(f.ctx, h, record, 24*time.Hour)
+		if !errors.As(err, &early) {
+			must.Do(t, must.Get(turn, err)(t).Count(f.ctx))
+		}
+		must.Do(t, h.Release(f.ctx))
+		return early
+	}
+	input, line := f.host("once.py", "/turns", "86400")
+	inPython := func(want string) string { fmt.Fprintln(input); return line(want) }
+	inGo()
+	inPython("not due")
+	f.server.SetClock(24 * time.Hour)
+	inPython("due")
+	must.Do(t, record.Delete(f.ctx, "once", recipes.AnyRevision)) // the host creates it again
+	counted := inPython("counted ")
+	if early := inGo(); early == nil || fmt.Sprint("counted ", early.Last.UnixMilli()) != counted {
+		t.Errorf("the host has %s; in Go it is %v", counted, early)
+	}
+	f.server.SetClock(0)
+	inPython("not due") // it starts the period again
+	if early := inGo(); early == nil || early.Back != 0 {
+		t.Errorf("after the clock was set back: %+v", early)
+	}
+	must.Do(t, input.Close())
+	line("exit code 0")
+}
+
+func (f foreign) open() recipes.Client {
+	s := must.Get(zookeeper.Open(f.ctx, recipes.SessionConfig{Servers: []string{f.server.Addr()}}))(f.T)
+	f.Cleanup(func() { _ = s.Close(context.Background()) })
+	return s
+}
+
+// host starts a host in Python. line waits for the next line of its output, and checks its beginning.
+func (f foreign) host(name string, args ...string) (input io.WriteCloser, line func(want string) string) {
+	python, clients := f.python()
+	cmd := exec.CommandContext(f.ctx, python, append([]string{"-B", filepath.Join(clients, name), built(f.T), f.dir, f.server.Addr()}, args...)...)
+	cmd.Stderr = os.Stderr
+	input, lines := must.Get(cmd.StdinPipe())(f.T), bufio.NewScanner(must.Get(cmd.StdoutPipe())(f.T))
+	must.Do(f.T, cmd.Start())
+	f.Cleanup(func() { _ = input.Close(); _ = cmd.Wait() })
+	return input, func(want string) string {
+		f.Helper()
+		if lines.Scan(); !strings.HasPrefix(lines.Text(), want) {
+			f.Fatalf("the host prints %q; want %q", lines.Text(), want)
+		}
+		return lines.Text()
+	}
 }
 
 // python returns an interpreter, and the folder of the hosts, for which it compiles the .proto files.

@@ -1,0 +1,60 @@
+package recipes
+
+import (
+	"context"
+	"errors"
+	"testing"
+	"time"
+)
+
+// stubRecord is a record, and the grant for its writes. Each read and each write gets the next answer.
+// If there is none, it panics.
+type stubRecord struct {
+	Configuration
+	Grant
+	reads  []Entry // one that is None: ErrNoNode
+	writes []error
+}
+
+func (r *stubRecord) Key(op Op) (Op, error) { return op, nil }
+
+func (r *stubRecord) Get(context.Context, string) (e Entry, err error) {
+	if e, r.reads = r.reads[0], r.reads[1:]; e.None() {
+		err = ErrNoNode
+	}
+	return e, err
+}
+
+func (r *stubRecord) Err() error { return nil }
+
+func (r *stubRecord) Write(context.Context, ...Op) (err error) {
+	err, r.writes = r.writes[0], r.writes[1:]
+	return err
+}
+
+// The turn is due when the period is over, to the millisecond. Its time is that of its own write. An
+// error ends the call if reading again does not help.
+func TestOncePerReadsAgain(t *testing.T) {
+	at := func(ms int64, data string) Entry {
+		return Entry{Value: []byte(data), Revision: 1, Modified: time.UnixMilli(ms)}
+	}
+	for name, test := range map[string]struct {
+		reads  []Entry
+		writes []error
+		began  int64 // 0: no turn is due
+		err    error
+	}{
+		"the period is over":                     {[]Entry{at(7, "7"), at(1007, "7")}, []error{nil}, 1007, nil},
+		"a millisecond is left":                  {[]Entry{at(7, "7"), at(1006, "7")}, []error{nil}, 0, nil},
+		"another client creates the record":      {[]Entry{{}, at(1, ""), at(2, "")}, []error{ErrNodeExists, nil}, 2, nil},
+		"deleted, and created by another client": {[]Entry{{}, {}, at(1, ""), at(2, "")}, []error{nil, ErrNodeExists, nil}, 2, nil},
+		"deleted before it is written":           {[]Entry{at(1, ""), {}, at(2, "")}, []error{ErrNoNode, nil}, 2, nil},
+		"the configuration has no znode":         {[]Entry{{}}, []error{ErrNoNode}, 0, ErrNoNode},
+	} {
+		r := &stubRecord{reads: test.reads, writes: test.writes}
+		turn, err := OncePer(t.Context(), r, r, time.Second)
+		if early := errors.As(err, new(*NotDueError)); early != (test.began == 0 && test.err == nil) || !early && !errors.Is(err, test.err) || err == nil && turn.Began().UnixMilli() != test.began {
+			t.Errorf("%s: %+v, error %v; want %d, error %v", name, turn, err, test.began, test.err)
+		}
+	}
+}
