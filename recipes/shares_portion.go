@@ -29,7 +29,7 @@ type portion struct {
 	mu       sync.Mutex
 	wanted   map[int]context.CancelFunc // the numbers of the last assignment
 	taking   int                        // how many of them are neither taken nor found to be another member's
-	owned    []Share                    // not revoked
+	owned    []*share                   // not revoked
 	failures []error                    // of giving up
 }
 
@@ -114,7 +114,13 @@ func (p *portion) want(numbers []int) {
 		giveUp()
 	}
 	owned := len(p.owned)
-	p.owned = slices.DeleteFunc(p.owned, func(s Share) bool { _, kept := p.wanted[s.Number()]; return !kept })
+	p.owned = slices.DeleteFunc(p.owned, func(s *share) bool {
+		_, kept := p.wanted[s.number]
+		if !kept {
+			s.revoke()
+		}
+		return !kept
+	})
 	for number, giveUp := range p.wanted {
 		if giveUp == nil {
 			wanted, giveUp := context.WithCancel(p.life)
@@ -138,7 +144,7 @@ func (p *portion) signal(less bool) {
 }
 
 // settle records that a number is taken, as s, or that it is another member's, with nil.
-func (p *portion) settle(s Share) {
+func (p *portion) settle(s *share) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	p.taking--
@@ -165,8 +171,12 @@ func (p *portion) publish() {
 			sent, first, out = next, false, nil
 		case <-p.changed:
 			p.mu.Lock()
-			next = slices.SortedFunc(slices.Values(p.owned), func(a, b Share) int { return cmp.Compare(a.Number(), b.Number()) })
+			next = make([]Share, 0, len(p.owned))
+			for _, s := range p.owned {
+				next = append(next, s)
+			}
 			p.mu.Unlock()
+			slices.SortFunc(next, func(a, b Share) int { return cmp.Compare(a.Number(), b.Number()) })
 			if out = p.out; !first && slices.Equal(next, sent) {
 				out = nil
 			}
@@ -211,7 +221,7 @@ func (p *portion) keep(wanted context.Context, number int) {
 			}
 			return
 		}
-		s := &share{Registration: r, number: number, revoked: make(chan struct{})}
+		s := newShare(r, number)
 		// Done of the member closes before the contexts that end with it. What is released
 		// in between must not be taken again.
 		unwanted := func() bool { return cmp.Or(p.life.Err(), wanted.Err()) != nil }
@@ -280,7 +290,6 @@ func (p *portion) hold(wanted context.Context, s *share) {
 	case <-wanted.Done():
 	}
 	p.drop(s)
-	close(s.revoked)
 	grace := time.NewTimer(p.of.cfg.Grace)
 	defer grace.Stop()
 	select {
@@ -292,7 +301,9 @@ func (p *portion) hold(wanted context.Context, s *share) {
 func (p *portion) drop(s *share) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	if i := slices.Index(p.owned, Share(s)); i >= 0 { // otherwise want has done it
+	s.revoke() // before the list gets shorter: what is missing from it has been revoked
+
+	if i := slices.Index(p.owned, s); i >= 0 { // otherwise want has done it
 		p.owned = slices.Delete(p.owned, i, i+1)
 		p.signal(true)
 	}
@@ -303,9 +314,15 @@ type share struct {
 	Registration
 	number  int
 	revoked chan struct{}
+	revoke  func() // closes revoked
 }
 
 func (s *share) Number() int { return s.number }
+
+func newShare(r Registration, number int) *share {
+	revoked := make(chan struct{})
+	return &share{Registration: r, number: number, revoked: revoked, revoke: sync.OnceFunc(func() { close(revoked) })}
+}
 
 func (s *share) Revoked() <-chan struct{} { return s.revoked }
 

@@ -242,7 +242,7 @@ func TestASlowReaderGetsTheLatest(t *testing.T) {
 		go p.publish()
 		for number := range 3 {
 			p.mu.Lock()
-			p.owned = []Share{&share{number: number}}
+			p.owned = []*share{{number: number}}
 			p.mu.Unlock()
 			p.changed <- struct{}{}
 			synctest.Wait()
@@ -288,11 +288,17 @@ func TestWhatMovesIsMissingAtOnce(t *testing.T) {
 	p := (&stub{}).member(t)
 	for number := range 3 {
 		p.wanted[number] = func() {}
-		p.owned = append(p.owned, &share{number: number})
+		p.owned = append(p.owned, newShare(nil, number))
 	}
+	before := slices.Clone(p.owned)
 	p.want([]int{1})
 	if len(p.owned) != 1 || p.owned[0].Number() != 1 || len(p.changed) != 1 {
 		t.Errorf("it owns %v; %d signals", p.owned, len(p.changed))
+	}
+	for _, s := range before { // the reader of a shorter list asks which shares were revoked
+		if closed(s.Revoked()) == (s.number == 1) {
+			t.Errorf("share %d is in the list and revoked, or neither", s.number)
+		}
 	}
 }
 
@@ -359,8 +365,8 @@ func TestALostSessionIsReportedBeforeAShorterList(t *testing.T) {
 	p = s.member(t)
 	r := &stubRegistration{done: make(chan struct{})}
 	_ = r.Unregister(t.Context())
-	lost := &share{Registration: r, revoked: make(chan struct{})}
-	p.owned = []Share{lost}
+	lost := newShare(r, 0)
+	p.owned = []*share{lost}
 	p.hold(t.Context(), lost)
 	if !errors.Is(p.Err(), ErrExpired) || len(p.owned) > 0 || !closed(lost.Revoked()) {
 		t.Errorf("the member ends with %v and %d numbers", p.Err(), len(p.owned))
