@@ -77,7 +77,7 @@ func TestSeedsReplay(t *testing.T) {
 	if race.Enabled {
 		t.Skip("the race detector makes the scheduler choose at random")
 	}
-	n := min(number(40, 10), 40)
+	n := min(max(1, number(100, 50)/5), 40)
 	same := 0
 	for s := range n {
 		seed := *first + uint64(s)
