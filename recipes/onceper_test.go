@@ -8,7 +8,7 @@ import (
 )
 
 // stubRecord is a record, and the grant for its writes. Each read and each write gets the next answer.
-// If there is none, it panics.
+// After the last one it panics.
 type stubRecord struct {
 	Configuration
 	Grant

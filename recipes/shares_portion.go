@@ -92,8 +92,8 @@ func (p *portion) fail(err error) {
 func (p *portion) failed(err error) {
 	if err != nil && !errors.Is(err, ErrNotHeld) {
 		p.mu.Lock()
-		defer p.mu.Unlock()
 		p.failures = append(p.failures, err)
+		p.mu.Unlock()
 		p.fail(err)
 	}
 }
@@ -301,8 +301,8 @@ func (p *portion) hold(wanted context.Context, s *share) {
 func (p *portion) drop(s *share) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	s.revoke() // before the list gets shorter: what is missing from it has been revoked
-
+	// Before the list gets shorter, because what is missing from it has been revoked.
+	s.revoke()
 	if i := slices.Index(p.owned, s); i >= 0 { // otherwise want has done it
 		p.owned = slices.Delete(p.owned, i, i+1)
 		p.signal(true)

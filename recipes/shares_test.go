@@ -92,8 +92,8 @@ func TestSpreadAfterAWrongAssignment(t *testing.T) {
 	}
 }
 
-// A member that assigns with another n refuses itself, not those that are there. What another client
-// has written cannot change n to what is none.
+// A member that assigns with another n refuses itself, not those that are there. An n that
+// another client has written counts only if it is valid.
 func TestAnAssignerWithAnotherNRefusesItself(t *testing.T) {
 	three, four := Member{Token: 3, Data: []byte("n=3 x")}, Member{Token: 4, Data: []byte("n=4 ")}
 	foreign := Member{Token: 5, Data: []byte("n=none")}
@@ -115,7 +115,7 @@ func TestAnAssignerWithAnotherNRefusesItself(t *testing.T) {
 	}
 }
 
-// stub is the session of a member. Requests of its recipes are throttled as often as refusals says.
+// stub is the session of a member. refusals says how many requests of each kind it throttles.
 type stub struct {
 	Client
 	lost       func() error
@@ -145,7 +145,7 @@ func (s *stub) Err() error {
 	return s.lost()
 }
 
-// refuses returns ErrThrottled as often as refusals says.
+// refuses counts a refusal down and returns ErrThrottled, or nil if none is left.
 func (s *stub) refuses(what string) error {
 	s.mu.Lock()
 	defer s.mu.Unlock()

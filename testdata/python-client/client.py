@@ -264,5 +264,18 @@ def run(main):
         main(private)
 
 
+def run_with_session(work):
+    """Runs work with the channel to a plugin and a session. Then it ends the plugin."""
+    def main(directory):
+        child, channel, plugin, attached = attach(directory)
+        session = Session(Service(channel, session_pb2, "SessionService"))
+        work(channel, session)
+        plugin.call("Shutdown")
+        session.lost.wait(TIMEOUT)
+        attached.cancel()
+        print("exit code", child.wait(TIMEOUT))
+    run(main)
+
+
 if __name__ == "__main__":
     run(main)

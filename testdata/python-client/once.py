@@ -12,8 +12,8 @@ import uuid
 
 import grpc
 
-from client import PATH, TIMEOUT, Service, Session, attach, reason, run
-from zkrecipes.v1 import configuration_pb2, grant_pb2, lock_pb2, session_pb2
+from client import PATH, Service, reason, run_with_session
+from zkrecipes.v1 import configuration_pb2, grant_pb2, lock_pb2
 
 KEY, PERIOD = "once", int(sys.argv[5]) * 1000  # in milliseconds, as all times here
 
@@ -83,16 +83,10 @@ class Turns:
         self.grants.call("Release", session=self.session, request_id=self.hold)
 
 
-def main(directory):
-    child, channel, plugin, attached = attach(directory)
-    session = Session(Service(channel, session_pb2, "SessionService"))
+def work(channel, session):
     turns = Turns(channel, session)
     while sys.stdin.readline():
         turns.take()
-    plugin.call("Shutdown")
-    session.lost.wait(TIMEOUT)
-    attached.cancel()
-    print("exit code", child.wait(TIMEOUT))
 
 
-run(main)
+run_with_session(work)

@@ -13,8 +13,8 @@ import uuid
 
 import grpc
 
-from client import PATH, TIMEOUT, Service, Session, attach, reason, run
-from zkrecipes.v1 import configuration_pb2, grant_pb2, group_pb2, names_pb2, session_pb2
+from client import PATH, Service, reason, run_with_session
+from zkrecipes.v1 import configuration_pb2, grant_pb2, group_pb2, names_pb2
 
 N, *COUNTS = (int(argument) for argument in sys.argv[5:])
 
@@ -120,19 +120,13 @@ class Member:
             self.owns(0)
 
 
-def main(directory):
-    child, channel, plugin, attached = attach(directory)
-    session = Session(Service(channel, session_pb2, "SessionService"))
+def work(channel, session):
     member = Member(channel, session)
     threading.Thread(target=member.follow, daemon=True).start()
     for count in COUNTS:
         member.owns(count)
         sys.stdin.readline()
     member.leave()
-    plugin.call("Shutdown")
-    session.lost.wait(TIMEOUT)
-    attached.cancel()
-    print("exit code", child.wait(TIMEOUT))
 
 
-run(main)
+run_with_session(work)
