@@ -44,6 +44,7 @@ type openSession struct{ recipes.Client }
 
 func (openSession) Close(context.Context) error { return nil }
 func (openSession) State() recipes.State        { return recipes.Connected }
+func (openSession) Done() <-chan struct{}       { return nil }
 
 // configure makes the tool independent of the configuration of this machine.
 func configure(t *testing.T) {
@@ -243,5 +244,24 @@ func TestConnectTimeoutLimitsVerbsThatDoNotWait(t *testing.T) {
 				}
 			})
 		})
+	}
+}
+
+// Poll reads again after each pause, until read fails.
+func TestPollEndsWithAnError(t *testing.T) {
+	configure(t)
+	ctx, cancel := context.WithCancel(t.Context())
+	reads, broken := 0, errors.New("broken")
+	err := Poll(ctx, toolOf(func() Plugin { return &outage{} }), func(context.Context, recipes.Client) (time.Duration, error) {
+		switch reads++; reads {
+		case 3:
+			return 0, broken
+		case 4:
+			cancel()
+		}
+		return time.Nanosecond, nil
+	})
+	if !errors.Is(err, broken) || reads != 3 {
+		t.Errorf("%v after %d reads", err, reads)
 	}
 }
