@@ -76,13 +76,16 @@ func (v *Violation) Error() string { return fmt.Sprintf("%v: %s: %s", ErrBroken,
 // Is makes every violation match ErrBroken.
 func (v *Violation) Is(target error) bool { return target == ErrBroken }
 
-// guard checks mutual exclusion from inside the lock.
+// guard checks mutual exclusion from inside the lock. A contender whose session has ended does not
+// hold, although it may not know yet: its machine was too busy, and the load ends with an error.
 //
 // Its fields are atomic. Under a broken lock two contenders are inside at once, and the
 // guard must report that instead of being a data race. Under a correct lock, the atomic
 // fields order the accesses of one holder before those of the next. So holders can pass on
 // plain variables.
 type guard struct {
+	sessions []recipes.Client // by id, the first is that of contender 1
+
 	holder atomic.Int64 // the id of the holder; 0 if there is none
 	token  atomic.Int64 // of the latest grant
 	turns  atomic.Int64 // enter reads it, leave stores one more
@@ -92,27 +95,35 @@ type guard struct {
 // enter must be the first call after a grant.
 func (g *guard) enter(id int64, token recipes.Token) error {
 	if !g.holder.CompareAndSwap(0, id) {
-		return &Violation{"mutual exclusion",
-			fmt.Sprintf("contender %d was granted while contender %d held", id, g.holder.Load())}
+		holder := g.holder.Load() // 0 if it has just left
+		return violated(&Violation{"mutual exclusion", fmt.Sprintf("contender %d was granted while contender %d held", id, holder)},
+			g.sessions[max(holder, 1)-1], g.sessions[id-1])
 	}
 	// If another contender is inside at any moment before leave, the counter loses a turn,
 	// and check finds that.
 	g.read = g.turns.Load()
 	if last := g.token.Swap(int64(token)); int64(token) <= last {
-		return &Violation{"growing tokens",
-			fmt.Sprintf("contender %d was granted with token %d after token %d", id, token, last)}
+		return violated(&Violation{"growing tokens", fmt.Sprintf("contender %d was granted with token %d after token %d", id, token, last)},
+			g.sessions[id-1])
 	}
 	return nil
 }
 
-// leave must be the last call before the holder leaves the lock.
-func (g *guard) leave(id int64) error {
-	g.turns.Store(g.read + 1)
-	if !g.holder.CompareAndSwap(id, 0) {
-		return &Violation{"mutual exclusion",
-			fmt.Sprintf("contender %d found contender %d in its place when it left", id, g.holder.Load())}
+// violated returns the violation, or the error of the first session that has ended: what it held
+// may have been granted to another contender.
+func violated(v *Violation, sessions ...recipes.Client) error {
+	for _, s := range sessions {
+		if err := s.Err(); err != nil {
+			return fmt.Errorf("a contender lost its session while it held: %w", err)
+		}
 	}
-	return nil
+	return v
+}
+
+// leave must be the last call before the holder leaves the lock.
+func (g *guard) leave() {
+	g.turns.Store(g.read + 1)
+	g.holder.Store(0)
 }
 
 // check returns a violation if fewer turns were counted inside the lock than were taken.

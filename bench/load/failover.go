@@ -35,7 +35,7 @@ func (l Load) failover(ctx context.Context) (Measurement, error) {
 	if l.Kill == nil {
 		return Measurement{}, errors.New("failover: Load.Kill is nil")
 	}
-	f := &failover{Load: l, started: time.Now(), rest: newRest(), grants: make(chan failoverGrant, len(l.Sessions))}
+	f := &failover{Load: l, started: time.Now(), rest: newRest(), guard: guard{sessions: l.Sessions}, grants: make(chan failoverGrant, len(l.Sessions))}
 	contenders, err := l.contenders(func(int64) { f.rest.add(1) })
 	if err != nil {
 		return Measurement{}, err
@@ -95,9 +95,7 @@ func (f *failover) measure(ctx context.Context) (Measurement, error) {
 	if err := f.Begin(ctx); err != nil {
 		return Measurement{}, err
 	}
-	if err := f.guard.leave(holder.contender.id); err != nil {
-		return Measurement{}, err
-	}
+	f.guard.leave()
 	f.victim.Store(&f.Sessions[holder.contender.id-1])
 	killed := time.Now()
 	if err := f.lost(holder); err != nil {
@@ -124,9 +122,6 @@ func (f *failover) measure(ctx context.Context) (Measurement, error) {
 	}
 	select {
 	case another := <-f.grants:
-		if err := f.lost(successor); err != nil {
-			return Measurement{}, err
-		}
 		return Measurement{}, f.guard.enter(another.contender.id, another.turn.token)
 	default:
 	}

@@ -48,7 +48,7 @@ var errOver = errors.New("the load is over")
 
 func (l Load) contend(ctx context.Context, s shape) (Measurement, error) {
 	li := &line{
-		Load: l, shape: s, started: time.Now(), parent: ctx, rest: newRest(), recorder: newRecorder(),
+		Load: l, shape: s, started: time.Now(), parent: ctx, rest: newRest(), guard: guard{sessions: l.Sessions}, recorder: newRecorder(),
 		entrance: make(chan struct{}, parallelism), headed: make(chan struct{}), joined: make([]joining, len(l.Sessions)+1),
 	}
 	contenders, err := l.contenders(li.join)
@@ -199,9 +199,7 @@ func (l *line) leave(ctx context.Context, c contender, t turn) error {
 	if l.begun && l.began == 0 {
 		l.began = l.left
 	}
-	if err := l.guard.leave(c.id); err != nil {
-		return err
-	}
+	l.guard.leave()
 	if err := t.leave(ctx); err != nil {
 		return fmt.Errorf("leave: %w", err)
 	}

@@ -41,7 +41,7 @@ func (l Load) openLoop(ctx context.Context) (Measurement, error) {
 	if err != nil {
 		return Measurement{}, err
 	}
-	o := &open{Load: l, contenders: contenders}
+	o := &open{Load: l, contenders: contenders, guard: guard{sessions: l.Sessions}}
 	warmup := max(l.Warmup, time.Millisecond)
 	if _, err := o.arrivals(ctx, warmup, max(warmup, l.Duration), l.Seed+1); err != nil {
 		return Measurement{}, fmt.Errorf("warm up: %w", err)
@@ -136,9 +136,7 @@ func (o *open) acquire(ctx context.Context, c contender, start, intended time.Ti
 		rec.count(func(m *Measurement) { m.Grants = append(m.Grants, Grant{Token: turn.token}) })
 	}
 	held := pause(ctx, hold)
-	if err := o.leaving(c); err != nil {
-		return err
-	}
+	o.leaving(c)
 	// A grant is released even if the load has ended.
 	if err := turn.leave(context.WithoutCancel(ctx)); err != nil {
 		return fmt.Errorf("leave: %w", err)
@@ -161,13 +159,13 @@ func (o *open) entered(c contender, token recipes.Token) error {
 	return o.guard.enter(c.id, token)
 }
 
-func (o *open) leaving(c contender) error {
+func (o *open) leaving(c contender) {
 	if o.crowd != nil {
 		o.crowd.leave(c.reads)
-		return nil
+		return
 	}
 	o.turns.Add(1)
-	return o.guard.leave(c.id)
+	o.guard.leave()
 }
 
 // pacer returns, one a call, the intended starts of an open load, counted from its beginning.

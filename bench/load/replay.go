@@ -32,9 +32,9 @@ type Acquisition struct {
 // patience, and cancels those that still wait: Measurement.Unfinished counts them. The measurement
 // has no Counters. When Replay returns, no contender waits and none holds, unless there is an error.
 func (l Load) Replay(ctx context.Context, start time.Time, all []Acquisition, patience time.Duration) (Measurement, error) {
-	o := &open{Load: l}
+	o := &open{Load: l, guard: guard{sessions: l.Sessions}}
 	if l.Recipe.Validate() != nil {
-		o.crowd = &crowd{permits: max(l.Permits, 1)}
+		o.crowd = &crowd{sessions: l.Sessions, permits: max(l.Permits, 1)}
 	}
 	var err error
 	rec, last := newRecorder(), start
@@ -113,7 +113,8 @@ func entering[H recipes.Hold](path string, acquire func(context.Context) (H, err
 // crowd checks a line that several contenders can hold: one for each permit, or readers without a
 // writer.
 type crowd struct {
-	permits int
+	sessions []recipes.Client
+	permits  int
 
 	mu              sync.Mutex
 	readers, others int
@@ -125,7 +126,8 @@ func (c *crowd) enter(reads bool) error {
 	defer c.mu.Unlock()
 	c.count(reads, 1)
 	if c.others > c.permits || c.others > 0 && c.readers > 0 {
-		return &Violation{"mutual exclusion", fmt.Sprintf("%d readers and %d others held; at most %d others, or readers", c.readers, c.others, c.permits)}
+		return violated(&Violation{"mutual exclusion", fmt.Sprintf("%d readers and %d others held; at most %d others, or readers", c.readers, c.others, c.permits)},
+			c.sessions...)
 	}
 	return nil
 }

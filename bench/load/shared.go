@@ -56,7 +56,7 @@ func (l Load) shared(ctx context.Context) (Measurement, error) {
 func (l Load) part(ctx context.Context) (Measurement, error) {
 	n := len(l.Sessions)
 	s := &share{
-		Load: l, started: time.Now(), rest: newRest(), recorder: newRecorder(),
+		Load: l, started: time.Now(), rest: newRest(), guard: guard{sessions: l.Sessions}, recorder: newRecorder(),
 		entrance: make(chan struct{}, parallelism), start: make(chan struct{}),
 		joined: make([]time.Duration, n+1), there: make([]bool, n+1),
 	}
@@ -164,9 +164,7 @@ func (s *share) turn(ctx context.Context, c contender) (from, to time.Duration, 
 	}
 	s.turns.Add(1)
 	left := s.now()
-	if err := s.guard.leave(c.id); err != nil {
-		return 0, 0, err
-	}
+	s.guard.leave()
 	s.granted(c.id, asked, Grant{turn.token, s.joined[c.id] - s.began, granted - s.began, left - s.began})
 	if err := turn.leave(ctx); err != nil {
 		return 0, 0, fmt.Errorf("leave: %w", err)

@@ -231,7 +231,10 @@ func TestReplayCancelsWhatIsNotGranted(t *testing.T) {
 type free struct {
 	recipes.Client
 	reads *atomic.Int64 // calls of AcquireRead
+	lost  error
 }
+
+func (f free) Err() error { return f.lost }
 
 func (f free) Semaphore(string, recipes.SemaphoreConfig) (recipes.Semaphore, error) {
 	return freeSemaphore{}, nil
@@ -311,6 +314,41 @@ func TestReplayFindsABrokenLock(t *testing.T) {
 			if _, err := l.Replay(t.Context(), time.Now(), all, time.Minute); !errors.Is(err, load.ErrBroken) {
 				t.Errorf("defect %d: %v", defect, err)
 			}
+		})
+	}
+}
+
+// What a contender held may be granted to another once its session has ended, also if the machine is
+// too busy for it to notice. The load then ends with the error of the session, and is no violation.
+func TestALostSessionIsNoViolation(t *testing.T) {
+	for name, run := range map[string]func(ctx context.Context, l load.Load, lose func()) error{
+		"drain": func(ctx context.Context, l load.Load, lose func()) error {
+			l.Workload, l.Recipe = load.Drain, load.Lock
+			l.Begin = func(context.Context) error { lose(); synctest.Wait(); return nil } // contender 1 holds
+			_, err := l.Run(ctx)
+			return err
+		},
+		"open": func(ctx context.Context, l load.Load, lose func()) error {
+			l.Workload, l.Recipe, l.Hold = load.Open, load.Election, time.Minute
+			l.Rate, l.Arrivals, l.Duration = 1, load.Constant, 10*time.Second
+			l.Begin = func(context.Context) error { time.AfterFunc(time.Second, lose); return nil }
+			_, err := l.Run(ctx)
+			return err
+		},
+		"replay": func(ctx context.Context, l load.Load, _ func()) error {
+			l.Recipe, l.Sessions = "semaphore", []recipes.Client{free{}, free{lost: recipes.ErrExpired}}
+			_, err := l.Replay(ctx, time.Now(), []load.Acquisition{{Session: 1, Hold: time.Minute}, {Hold: time.Minute}}, time.Hour)
+			return err
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				all := sessions(t, new(fake.World), 3)
+				err := run(t.Context(), load.Load{Path: path, Sessions: all}, func() { all[0].Close(context.Background()) })
+				if errors.Is(err, load.ErrBroken) || !errors.Is(err, recipes.ErrSessionLost) {
+					t.Errorf("%v; want the loss of the session", err)
+				}
+			})
 		})
 	}
 }
