@@ -13,8 +13,8 @@ var documented = map[string]struct {
 	// znodes has no such row.
 	use func(trial)
 	// operate does each operation in the table of costs, after the parents and receipts of
-	// the recipe exist. The table does not have the operations in parentheses. nil: the table
-	// has no such row, or only prose.
+	// the recipe exist. The table does not have the operations in parentheses, or has them in
+	// prose; a cost that follows is theirs. nil: the table has no such row, or only prose.
 	operate func(trial)
 }{
 	"Lock": {
@@ -86,6 +86,11 @@ var documented = map[string]struct {
 			t.measure("(campaign)", campaign)
 			t.measure("acknowledge", acknowledge)
 			t.measure("resign after that", resign)
+			t.measure("(campaign)", campaign)
+			t.measure("(acknowledge)", acknowledge)
+			var values <-chan recipes.Leader
+			t.measure("(first value of an observer) 3r", func() error { values, err = election.Observe(t.ctx); <-values; return err })
+			t.measure("(observed acknowledgement) 2w 3r 1e", acknowledge)
 		},
 	},
 	"Shared lock": {
@@ -102,14 +107,18 @@ var documented = map[string]struct {
 			lock, err := t.s.SharedLock(t.path, recipes.SharedLockConfig{})
 			t.must(err)
 			pair(t, "acquire", lock.AcquireRead, "release", recipes.SharedHold.Release)
+			var hold recipes.SharedHold
+			t.measure("(acquire to write) 1w 2r", func() error { hold, err = lock.AcquireWrite(t.ctx); return err })
+			t.measure("(downgrade) 1w 1r", func() error { return hold.Downgrade(t.ctx) })
 		},
 	},
 	"Revocable shared lock": {
 		operate: func(t trial) {
-			lock, err := t.s.SharedLock(t.path, recipes.SharedLockConfig{Revocable: true})
+			lock, err := t.s.SharedLock(t.path, recipes.SharedLockConfig{Revocable: true, Grace: time.Millisecond})
 			var hold recipes.SharedHold
 			t.measure("(acquire)", func() error { hold, err = lock.AcquireWrite(t.ctx); return err })
 			t.measure("ask", func() error { return lock.Revoke(t.ctx, hold.Znode()) })
+			t.measure("(forced) 1w 3r 1e", func() error { return lock.RevokeForced(t.ctx, hold.Znode()) })
 		},
 	},
 	"Priority lock": {
@@ -128,7 +137,7 @@ var documented = map[string]struct {
 			lock, err := t.s.PriorityLock(t.path, recipes.PriorityLockConfig{})
 			t.must(err)
 			pair(t, "acquire to write", lock.AcquireWrite, "release", recipes.PriorityHold.Release)
-			t.measure("acquire to read", func() error { _, err := lock.AcquireRead(t.ctx); return err })
+			pair(t, "acquire to read", lock.AcquireRead, "(release of a reader) 1w", recipes.PriorityHold.Release)
 		},
 	},
 	"Semaphore": {

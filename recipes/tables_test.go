@@ -8,7 +8,9 @@ import (
 	"slices"
 	"strings"
 	"testing"
+	"testing/synctest"
 
+	"github.com/zkrecipes/zkrecipes/internal/testing/zktest"
 	"github.com/zkrecipes/zkrecipes/internal/zkserver"
 	"github.com/zkrecipes/zkrecipes/recipes"
 	"github.com/zkrecipes/zkrecipes/recipes/zookeeper"
@@ -36,7 +38,11 @@ func newTrial(t *testing.T, cfg zkserver.Config, chroot string) (*zkserver.Serve
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { _ = session.Close(context.WithoutCancel(t.Context())) })
-	return server, trial{ctx: t.Context(), s: session, must: func(err error) {
+	return server, newTrialOf(t.Context(), t, session)
+}
+
+func newTrialOf(ctx context.Context, t *testing.T, s recipes.Client) trial {
+	return trial{ctx: ctx, s: s, must: func(err error) {
 		t.Helper()
 		if err != nil {
 			t.Fatal(err)
@@ -148,8 +154,11 @@ func shape(name string) string {
 }
 
 // TestTheCostsInTheDocs: the table of docs/recipes.md has the cost of each operation, as in
-// "acquire 1w 1r". The server counts.
-func TestTheCostsInTheDocs(t *testing.T) {
+// "acquire 1w 1r". The server counts. Time is virtual: each second, a session with holds confirms
+// them by requests.
+func TestTheCostsInTheDocs(t *testing.T) { zktest.OnVirtualTime(t, costsInTheDocs) }
+
+func costsInTheDocs(ctx context.Context, t *testing.T, server *zkserver.Server, s recipes.Client) {
 	table := map[string]map[string]string{}
 	// The other parts of a cell are prose, and other tests check them.
 	simple := regexp.MustCompile(`^([a-z ]+?) (\d+[wre](?: \d+[wre])*)$`)
@@ -161,7 +170,7 @@ func TestTheCostsInTheDocs(t *testing.T) {
 			}
 		}
 	}
-	server, each := newTrial(t, zkserver.Config{}, "")
+	each := newTrialOf(ctx, t, s)
 	for recipe, operations := range table {
 		measured := map[string]string{}
 		if operate := documented[recipe].operate; operate != nil {
@@ -171,6 +180,7 @@ func TestTheCostsInTheDocs(t *testing.T) {
 				if err := do(); err != nil {
 					t.Fatalf("%s: %s: %v", recipe, operation, err)
 				}
+				synctest.Wait()
 				cost := server.Counters().Sub(before)
 				measured[operation] = costText(cost.Writes, cost.Reads, cost.WatchEvents)
 			}
@@ -184,6 +194,9 @@ func TestTheCostsInTheDocs(t *testing.T) {
 		for operation, got := range measured {
 			if _, ok := operations[operation]; !ok && !strings.HasPrefix(operation, "(") {
 				t.Errorf("%s: %s costs %q; the table does not have it", recipe, operation, got)
+			}
+			if _, want, ok := strings.Cut(operation, ") "); ok && got != want {
+				t.Errorf("%s: %s costs %q", recipe, operation, got)
 			}
 		}
 	}
