@@ -1,7 +1,9 @@
 package rwlock_test
 
 import (
+	"cmp"
 	"context"
+	"errors"
 	"slices"
 	"testing"
 	"testing/synctest"
@@ -19,7 +21,9 @@ func TestAForcedRevocationWaitsForTheGraceOrTheEnd(t *testing.T) {
 	const grace, early = time.Minute, 20 * time.Second
 	for name, test := range map[string]struct {
 		act   func(ctx context.Context, srv *zkserver.Server, h recipes.SharedHold, revoker recipes.Client) error // after early
+		limit time.Duration                                                                                       // of the call, if it has one
 		takes time.Duration
+		fails error       // and the hold survives
 		want  zktest.Cost // of the revocation and of act together
 	}{
 		"the holder does not listen": {
@@ -55,6 +59,13 @@ func TestAForcedRevocationWaitsForTheGraceOrTheEnd(t *testing.T) {
 			},
 			takes: grace,
 		},
+		"the context of the call ends": {limit: early, takes: early, fails: context.DeadlineExceeded},
+		"the request is overwritten": {
+			act: func(ctx context.Context, _ *zkserver.Server, h recipes.SharedHold, _ recipes.Client) error {
+				return h.Write(ctx, recipes.Set(h.Znode(), []byte("never mind"), recipes.AnyVersion))
+			},
+			takes: grace, fails: recipes.ErrBadVersion,
+		},
 	} {
 		t.Run(name, func(t *testing.T) {
 			zktest.OnVirtualTime(t, func(ctx context.Context, t *testing.T, srv *zkserver.Server, s recipes.Client) {
@@ -69,7 +80,11 @@ func TestAForcedRevocationWaitsForTheGraceOrTheEnd(t *testing.T) {
 				}
 				begun := time.Now()
 				before := must.Get(s.Stats(ctx))(t)
-				must.Report(t, l.RevokeForced(ctx, h.Znode()))
+				call, cancel := context.WithTimeout(ctx, cmp.Or(test.limit, time.Hour))
+				defer cancel()
+				if err := l.RevokeForced(call, h.Znode()); !errors.Is(err, test.fails) {
+					t.Errorf("the revocation: %v; want %v", err, test.fails)
+				}
 				if took := time.Since(begun); took != test.takes {
 					t.Errorf("the revocation took %v; want %v", took, test.takes)
 				}
@@ -81,8 +96,9 @@ func TestAForcedRevocationWaitsForTheGraceOrTheEnd(t *testing.T) {
 				if test.want != (zktest.Cost{}) && got != test.want {
 					t.Errorf("the revocation cost %v; want %v", got, test.want)
 				}
-				if zktest.Exists(srv, h.Znode()) {
-					t.Error("the znode still exists")
+				time.Sleep(grace) // a call that has failed ends no hold later
+				if got, want := zktest.Exists(srv, h.Znode()), test.fails != nil; got != want {
+					t.Errorf("the znode exists: %v; want %v", got, want)
 				}
 			})
 		})
