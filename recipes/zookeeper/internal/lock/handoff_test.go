@@ -94,7 +94,10 @@ func TestAReleaseHandsOver(t *testing.T) {
 		s.Release(first)
 		hold := s.Hold(second)
 		cost := s.Counters(second)
-		if cost.Reads != before.Reads || cost.ByKind["sync"] != before.ByKind["sync"] || cost.Writes != before.Writes || cost.Handoffs != 1 {
+		// After a second of holding, the session confirms that by a sync and an exists.
+		// TestAHandoffSendsNothingBeforeTheGrant of cmd/zkbench counts the syncs.
+		reads := cost.Reads - before.Reads - (cost.ByKind["exists"] - before.ByKind["exists"])
+		if reads != 0 || cost.Writes != before.Writes || cost.Handoffs != 1 {
 			t.Errorf("the grant cost %+v after %+v", cost, before)
 		}
 		if hold.Token() <= first.Token() {
