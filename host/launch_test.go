@@ -59,7 +59,9 @@ func TestChecksumMismatchRefusedBeforeStart(t *testing.T) {
 			}
 		})
 	}
-	r.none(t)
+	if r.acceptWithin(t, "plugin", brief) != nil {
+		t.Error("a process was started")
+	}
 
 	f := must.Get(os.Open(self(t)))(t)
 	defer f.Close()
@@ -173,12 +175,16 @@ func TestStartIsBounded(t *testing.T) {
 			t.Parallel()
 			r := listen(t)
 			cfg := config(t, role, r.env())
-			cfg.StartTimeout = 2 * time.Second
-			_, err := host.Launch(ctx(t), cfg)
-			if !errors.Is(err, context.DeadlineExceeded) || !strings.Contains(err.Error(), "StartTimeout is 2s") {
-				t.Error(err)
+			var process *reporter
+			for cfg.StartTimeout = time.Second; process == nil; { // a busy machine may not start it in time
+				cfg.StartTimeout *= 2
+				_, err := host.Launch(ctx(t), cfg)
+				if !errors.Is(err, context.DeadlineExceeded) || !strings.Contains(err.Error(), fmt.Sprint("StartTimeout is ", cfg.StartTimeout)) {
+					t.Fatal(err)
+				}
+				process = r.acceptWithin(t, role, brief)
 			}
-			r.accept(t, role).died(t)
+			process.died(t)
 		})
 	}
 }

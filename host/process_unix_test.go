@@ -49,41 +49,21 @@ func startRole(t testing.TB, role string, env ...string) *exec.Cmd {
 	return cmd
 }
 
-// startHost starts a host that launches a plugin and acquires a lock.
-func startHost(t *testing.T, r *reports, timeout time.Duration, env ...string) (hostProcess *exec.Cmd, host, plugin *reporter) {
-	t.Helper()
-	cmd := startRole(t, "host", append(env, r.env(), timeoutEnv+"="+timeout.String())...)
-	plugin = r.accept(t, "plugin")
-	return cmd, r.accept(t, "host"), plugin
-}
-
 // TestPluginDiesWithItsHost kills a host with SIGKILL. Its plugin must close the session,
 // whose timeout is an hour, and exit, although no process reads its stderr. It also deletes
 // the files that the host cannot delete.
 func TestPluginDiesWithItsHost(t *testing.T) {
 	tmp := shortTempDir(t)
 	r := listen(t)
-	cmd, _, process := startHost(t, r, time.Hour, "TMPDIR="+tmp)
+	cmd := startRole(t, "host", "TMPDIR="+tmp, r.env(), timeoutEnv+"=1h")
+	process := r.accept(t, "plugin")
+	r.accept(t, "host")
 	must.Do(t, cmd.Process.Kill())
 	if line := process.line(t); line != "closed" {
 		t.Errorf("the plugin reports %q", line)
 	}
 	process.died(t)
 	empty(t, tmp)
-}
-
-// TestFrozenHostLosesItsLocks: a frozen host holds a lock for no longer than the session
-// timeout, although its plugin runs.
-func TestFrozenHostLosesItsLocks(t *testing.T) {
-	r := listen(t)
-	cmd, host, process := startHost(t, r, 700*time.Millisecond)
-	signal(t, cmd.Process.Pid, syscall.SIGSTOP)
-	if line := process.line(t); line != "closed" {
-		t.Errorf("the plugin reports %q", line)
-	}
-	signal(t, cmd.Process.Pid, syscall.SIGCONT)
-	host.died(t) // it exits when its session is lost
-	process.died(t)
 }
 
 func TestKilledPluginEndsItsHoldsAtOnce(t *testing.T) {
@@ -116,41 +96,6 @@ func TestKilledPluginEndsItsHoldsAtOnce(t *testing.T) {
 	must.Report(t, p.Close(ctx(t)))
 }
 
-// TestCloseDoesNotHangOnAFrozenPlugin: go-plugin's Kill and Ping would not return.
-func TestCloseDoesNotHangOnAFrozenPlugin(t *testing.T) {
-	t.Parallel()
-	const timeout = time.Second
-	p := launch(t, config(t, "plugin"))
-	h := acquire(t, open(t, p, timeout))
-	signal(t, p.PID(), syscall.SIGSTOP)
-	closes(t, "Done", h.Done())
-	if !errors.Is(h.Err(), recipes.ErrDeadline) {
-		t.Error(h.Err())
-	}
-	c, cancel := context.WithTimeout(ctx(t), 100*time.Millisecond)
-	defer cancel()
-	pid := p.PID()
-	if err := p.Close(c); !errors.Is(err, context.DeadlineExceeded) && err == nil {
-		t.Error("a frozen plugin has confirmed its shutdown")
-	}
-	reaped(t, pid)
-}
-
-// TestPluginFrozenDuringItsStartIsKilled: go-plugin's Client has no deadline between the
-// handshake and the first call.
-func TestPluginFrozenDuringItsStartIsKilled(t *testing.T) {
-	r := listen(t)
-	cfg := config(t, "plugin", r.env())
-	cfg.StartTimeout = time.Second
-	result := begin(func() error { _, err := host.Launch(ctx(t), cfg); return err })
-	pid := r.accept(t, "plugin").pid(t)
-	signal(t, pid, syscall.SIGSTOP)
-	if err := <-result; err == nil {
-		t.Error("a frozen plugin was launched")
-	}
-	reaped(t, pid)
-}
-
 // TestPluginHasItsOwnProcessGroup: a signal to the host's group does not reach the plugin,
 // so that the host can stop its work before it releases its holds. The plugin also ignores an
 // interrupt, because a host in another language can start it in the host's group.
@@ -166,22 +111,6 @@ func TestPluginHasItsOwnProcessGroup(t *testing.T) {
 	}
 	must.Report(t, h.Release(ctx(t)))
 	must.Report(t, p.Close(ctx(t)))
-}
-
-func TestTerminatedPluginClosesItsSessions(t *testing.T) {
-	r := listen(t)
-	p := launch(t, config(t, "plugin", r.env()))
-	process := r.accept(t, "plugin")
-	h := acquire(t, open(t, p, time.Minute))
-	signal(t, p.PID(), syscall.SIGTERM)
-	closes(t, "Done", h.Done())
-	if !errors.Is(h.Err(), recipes.ErrPluginLost) {
-		t.Error(h.Err())
-	}
-	if line := process.line(t); line != "closed" {
-		t.Errorf("the plugin reports %q", line)
-	}
-	closes(t, "Exited", p.Exited())
 }
 
 func shortTempDir(t testing.TB) string {
