@@ -42,8 +42,7 @@ func endTests() []test {
 			f.over(s, recipes.ErrDeadline)
 		}},
 		{"end/a suspension past the deadline is ErrDeadline", func(f *fixture) {
-			s := f.open(withTimeout(shortLifetime))
-			f.sever(s)
+			s := f.openShort(func(s recipes.Client) error { f.relay(s).Refuse(); return nil })
 			f.over(s, recipes.ErrDeadline)
 		}},
 		{"end/close deletes the session's znodes and ends its grants", func(f *fixture) {

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	sdkmetric "go.opentelemetry.io/otel/sdk/metric"
@@ -20,22 +21,24 @@ import (
 // Before the first echo the host does not know the age of the session's last contact with
 // ZooKeeper, and could not end the session in time.
 func TestOpenWaitsForTheFirstEcho(t *testing.T) {
-	cancelled, cancel := context.WithCancel(ctx(t))
-	defer cancel()
-	beats := 0
-	l := newLink(t, grpc.WithStreamInterceptor(func(ctx context.Context, d *grpc.StreamDesc, cc *grpc.ClientConn, method string, stream grpc.Streamer, opts ...grpc.CallOption) (grpc.ClientStream, error) {
-		s, err := stream(ctx, d, cc, method, opts...)
-		return beatless{s, func() {
-			if beats++; beats == 3 { // a plugin that echoes has answered by now
-				cancel()
-			}
-		}}, err
-	}))
-	s, err := l.client.Open(cancelled, recipes.SessionConfig{Servers: []string{"fake"}, SessionTimeout: time.Second})
-	if err == nil {
-		t.Fatalf("opened %v without an echo", s.ID())
-	}
-	matches(t, err, recipes.ErrUnavailable, context.Canceled)
+	synctest.Test(t, func(t *testing.T) {
+		cancelled, cancel := context.WithCancel(ctx(t))
+		defer cancel()
+		beats := 0
+		l := newLink(t, grpc.WithStreamInterceptor(func(ctx context.Context, d *grpc.StreamDesc, cc *grpc.ClientConn, method string, stream grpc.Streamer, opts ...grpc.CallOption) (grpc.ClientStream, error) {
+			s, err := stream(ctx, d, cc, method, opts...)
+			return beatless{s, func() {
+				if beats++; beats == 3 { // a plugin that echoes has answered by now
+					cancel()
+				}
+			}}, err
+		}))
+		s, err := l.client.Open(cancelled, recipes.SessionConfig{Servers: []string{"fake"}, SessionTimeout: time.Minute})
+		if err == nil {
+			t.Fatalf("opened %v without an echo", s.ID())
+		}
+		matches(t, err, recipes.ErrUnavailable, context.Canceled)
+	})
 }
 
 // beatless drops the heartbeats of a session's stream.

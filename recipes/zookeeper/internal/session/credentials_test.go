@@ -62,29 +62,27 @@ func TestRefusedCredentialsEndTheSession(t *testing.T) {
 // go-zookeeper/zk#163: a failed re-authentication can wedge the connection.
 func TestAFailedReauthenticationIsTriedAgainOrEndsTheSession(t *testing.T) {
 	for _, times := range []int{1, 3, -1} {
-		srv := embedded(t)
-		cfg := to(srv)
-		cfg.SessionTimeout = 2 * time.Second
-		cfg.Digest = &recipes.Digest{User: "jane", Password: "secret"}
-		s := open(t, cfg)
-		left := times
-		srv.SetFault(func(r zkserver.Request) zkserver.Fault {
-			if r.Op != zkserver.OpAuth || left == 0 {
-				return zkserver.Fault{}
+		onVirtualTime(t, func(t *testing.T, srv *zkserver.Server, _ *session.Session) {
+			cfg := recipes.SessionConfig{Servers: []string{"server"}, Digest: &recipes.Digest{User: "jane", Password: "secret"}}
+			s := must.Get(session.Open(t.Context(), cfg, dialPipe(srv)))(t)
+			defer closeNow(s)
+			left := times
+			srv.SetFault(func(r zkserver.Request) zkserver.Fault {
+				if r.Op != zkserver.OpAuth || left == 0 {
+					return zkserver.Fault{}
+				}
+				left--
+				return zkserver.Fault{CloseBefore: true}
+			})
+			srv.CloseConnection(s.ID())
+			if times < 0 {
+				if err := awaitLost(t, s); !errors.Is(err, recipes.ErrSessionLost) {
+					t.Error(err)
+				}
+			} else if _, err := s.Children(bounded(t), "/"); err != nil {
+				t.Errorf("after %d failures: %v", times, err)
 			}
-			left--
-			return zkserver.Fault{CloseBefore: true}
 		})
-		srv.CloseConnection(s.ID())
-		if times < 0 {
-			if err := awaitLost(t, s); !errors.Is(err, recipes.ErrSessionLost) {
-				t.Fatal(err)
-			}
-			continue
-		}
-		if _, err := s.Children(bounded(t), "/"); err != nil {
-			t.Fatalf("after %d failures: %v", times, err)
-		}
 	}
 }
 

@@ -52,10 +52,7 @@ func onVirtualTime(t *testing.T, test func(t *testing.T, srv *zkserver.Server, s
 	synctest.Test(t, func(t *testing.T) {
 		srv := zkserver.New(zkserver.Config{})
 		defer srv.Close()
-		dial := func(context.Context, string, string) (net.Conn, error) {
-			return pipe(srv), nil
-		}
-		s := must.Get(session.Open(t.Context(), recipes.SessionConfig{Servers: []string{"server"}, MaxPacket: 64 << 10}, dial))(t)
+		s := must.Get(session.Open(t.Context(), recipes.SessionConfig{Servers: []string{"server"}, MaxPacket: 64 << 10}, dialPipe(srv)))(t)
 		defer closeNow(s)
 		test(t, srv, s)
 	})
@@ -66,6 +63,10 @@ func pipe(srv *zkserver.Server) net.Conn {
 	client, server := net.Pipe()
 	go srv.ServeConn(server)
 	return client
+}
+
+func dialPipe(srv *zkserver.Server) func(context.Context, string, string) (net.Conn, error) {
+	return func(context.Context, string, string) (net.Conn, error) { return pipe(srv), nil }
 }
 
 // closeNow closes a session, and waits at most a second for the server.

@@ -261,20 +261,16 @@ func (c deaf) Read([]byte) (int, error) {
 // If the deadline passes while no server answers, Resume does not close the session, which
 // other processes may have resumed.
 func TestAResumeThatMeetsItsDeadlineClosesNothing(t *testing.T) {
-	srv := embedded(t)
-	cfg := to(srv)
-	cfg.SessionTimeout = 2 * time.Second
-	s := open(t, cfg)
-	ticket := letGo(t, s)
-	dial := func(ctx context.Context, network, address string) (net.Conn, error) {
-		c, err := new(net.Dialer).DialContext(ctx, network, address)
-		return deaf{c}, err
-	}
-	near := carried(t, ticket, time.Now().Add(-s.Timeout()*8/10))
-	if _, err := session.Resume(bounded(t), cfg, dial, near); !errors.Is(err, recipes.ErrDeadline) {
-		t.Fatal(err)
-	}
-	resume(t, cfg, carried(t, ticket, time.Now()))
+	onVirtualTime(t, func(t *testing.T, srv *zkserver.Server, s *session.Session) {
+		cfg := recipes.SessionConfig{Servers: []string{"server"}}
+		ticket := letGo(t, s)
+		near := carried(t, ticket, time.Now().Add(-s.Timeout()*8/10))
+		silent := func(context.Context, string, string) (net.Conn, error) { return deaf{pipe(srv)}, nil }
+		if _, err := session.Resume(t.Context(), cfg, silent, near); !errors.Is(err, recipes.ErrDeadline) {
+			t.Error(err)
+		}
+		closeNow(must.Get(session.Resume(t.Context(), cfg, dialPipe(srv), carried(t, ticket, time.Now())))(t))
+	})
 }
 
 // A session that another call closes cannot be let go. LetGo waits for the server no longer
