@@ -45,11 +45,15 @@ func TestTurmoil(t *testing.T) {
 			}
 		})
 	}
-	r, kills := rand.New(rand.NewPCG(seed, 99)), 0
-	for began := time.Now(); time.Since(began) < time.Second && !t.Failed(); {
+	r, kills, last := rand.New(rand.NewPCG(seed, 99)), 0, 0
+	for !t.Failed() && (kills < 10 || u.granted.Load() < 50) {
 		time.Sleep(time.Duration(r.IntN(100)) * time.Millisecond)
-		if p := u.supervisor.Plugin(); p != nil && syscall.Kill(p.PID(), syscall.SIGKILL) == nil {
-			kills++
+		// One plugin of two resumes the session. Otherwise it could expire on a busy machine.
+		if kills%2 == 0 && u.session.State() == recipes.Suspended {
+			continue
+		}
+		if p := u.supervisor.Plugin(); p != nil && p.PID() != last && syscall.Kill(p.PID(), syscall.SIGKILL) == nil {
+			kills, last = kills+1, p.PID()
 		}
 	}
 	close(u.end)

@@ -58,10 +58,10 @@ func TestARestartAfterAnUpgradeStartsTheNewPlugin(t *testing.T) {
 func TestNoTwoPluginsServeASession(t *testing.T) {
 	t.Parallel()
 	l := must.Get(net.Listen("tcp", "127.0.0.1:0"))(t)
-	old := new(atomic.Int64)
+	old, resumed := new(atomic.Int64), new(atomic.Int64)
 	server := zkserver.New(zkserver.Config{MinSessionTimeout: time.Millisecond, MaxSessionTimeout: time.Hour})
 	served := make(chan error, 1)
-	go func() { served <- server.Serve(watched{l, t, old}) }()
+	go func() { served <- server.Serve(watched{l, t, old, resumed}) }()
 	t.Cleanup(func() { _ = server.Close(); <-served })
 	s := must.Get(host.Supervise(ctx(t), host.SupervisorConfig{Plugin: config(t, "real plugin")}))(t)
 	t.Cleanup(func() { _ = s.Close(context.Background()) })
@@ -82,13 +82,16 @@ func TestNoTwoPluginsServeASession(t *testing.T) {
 		}
 	}
 	must.Report(t, h.Release(ctx(t)))
+	if n := resumed.Load(); n < 2 {
+		t.Errorf("the session was resumed %d times", n)
+	}
 }
 
 // watched is a listener that checks that the old plugin was reaped when a session is resumed.
 type watched struct {
 	net.Listener
-	t   *testing.T
-	old *atomic.Int64
+	t            *testing.T
+	old, resumed *atomic.Int64
 }
 
 func (w watched) Accept() (net.Conn, error) {
@@ -109,6 +112,9 @@ func (w *watchedConn) Read(b []byte) (int, error) {
 	if missing := end - len(w.first); missing > 0 {
 		w.first = append(w.first, b[:min(n, missing)]...)
 		resumes := len(w.first) == end && binary.BigEndian.Uint64(w.first[id:]) != 0
+		if resumes {
+			w.in.resumed.Add(1)
+		}
 		if pid := w.in.old.Load(); resumes && pid != 0 && runs(int(pid)) {
 			w.in.t.Errorf("a session is resumed while plugin %d exists", pid)
 		}

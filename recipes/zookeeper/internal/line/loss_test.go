@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"testing"
-	"time"
 
 	"github.com/zkrecipes/zkrecipes/internal/testing/must"
 	"github.com/zkrecipes/zkrecipes/internal/testing/zktest"
@@ -70,23 +69,21 @@ func TestReconnectsAndInterruptsOrphanNoLease(t *testing.T) {
 	srv := zktest.Embedded(t)
 	s, ctx := zktest.Open(t, srv), zktest.Bounded(t)
 	m := must.Get(s.Semaphore("/leases", recipes.SemaphoreConfig{Permits: 2}))(t)
-	var n int
-	srv.SetFault(func(r zkserver.Request) zkserver.Fault {
-		if r.Op != zkserver.OpCreate {
-			return zkserver.Fault{}
-		}
-		n++
-		return zkserver.Fault{DropReply: n%2 == 0, CloseBefore: n%3 == 0}
-	})
-	for range 20 {
-		interrupted, cancel := context.WithTimeout(ctx, 3*time.Millisecond)
+	for n := range 20 {
+		interrupted, cancel := context.WithCancel(ctx)
+		srv.SetFault(func(r zkserver.Request) zkserver.Fault {
+			if r.Op != zkserver.OpCreate {
+				return zkserver.Fault{}
+			}
+			cancel()
+			return zkserver.Fault{DropReply: n%2 == 0, CloseBefore: n%3 == 0}
+		})
 		h, err := m.Acquire(interrupted)
-		cancel()
 		if err == nil {
 			err = h.Release(ctx)
 		}
-		if err != nil && !errors.Is(err, context.DeadlineExceeded) {
-			t.Fatal(err)
+		if interrupted.Err() == nil || err != nil && !errors.Is(err, context.Canceled) {
+			t.Fatalf("interrupted: %v; %v", interrupted.Err(), err)
 		}
 	}
 	srv.SetFault(nil)
