@@ -35,12 +35,7 @@ func TestMain(m *testing.M) {
 // patience bounds every wait of a test. Only a failing test waits that long.
 const patience = watchdog.Patience
 
-func ctx(t testing.TB) context.Context {
-	t.Helper()
-	c, cancel := context.WithTimeout(t.Context(), patience)
-	t.Cleanup(cancel)
-	return c
-}
+func ctx(t testing.TB) context.Context { t.Helper(); return watchdog.Bounded(t) }
 
 func self(t testing.TB) string {
 	t.Helper()
@@ -111,12 +106,4 @@ func unless(ok bool, format string, args ...any) string {
 	return fmt.Sprintf(format, args...)
 }
 
-// closes waits for a channel to be closed.
-func closes(t testing.TB, what string, ch <-chan struct{}) {
-	t.Helper()
-	select {
-	case <-ch:
-	case <-time.After(patience):
-		t.Fatalf("%s did not close", what)
-	}
-}
+func closes(t testing.TB, what string, ch <-chan struct{}) { t.Helper(); watchdog.Closes(t, what, ch) }

@@ -23,15 +23,6 @@ func hold(t *testing.T, s recipes.Recipes) recipes.Hold {
 	return must.Get(l.Acquire(t.Context()))(t)
 }
 
-func closes(t *testing.T, what string, ch <-chan struct{}) {
-	t.Helper()
-	select {
-	case <-ch:
-	case <-time.After(watchdog.Patience):
-		t.Fatalf("%s did not close", what)
-	}
-}
-
 func TestSessionsOfOneWorldMeet(t *testing.T) {
 	w := hosttest.New(t)
 	h := hold(t, w.Open(t))
@@ -49,7 +40,7 @@ func TestExpire(t *testing.T) {
 	s, other := w.Open(t), w.Open(t)
 	h := hold(t, s)
 	w.Expire(s)
-	closes(t, "Done", h.Done())
+	watchdog.Closes(t, "Done", h.Done())
 	if !errors.Is(h.Err(), recipes.ErrExpired) {
 		t.Error(h.Err())
 	}
@@ -86,11 +77,11 @@ func TestPluginProcessThatIsKilled(t *testing.T) {
 	h := hold(t, w.Open(t))
 	p := must.Get(os.FindProcess(w.Plugin.PID()))(t)
 	must.Do(t, p.Kill())
-	closes(t, "Done", h.Done())
+	watchdog.Closes(t, "Done", h.Done())
 	if !errors.Is(h.Err(), recipes.ErrPluginLost) {
 		t.Error(h.Err())
 	}
-	closes(t, "Exited", w.Plugin.Exited())
+	watchdog.Closes(t, "Exited", w.Plugin.Exited())
 }
 
 // TestCloseReportsThatZooKeeperHasNotConfirmed: plugin and host have closed the session, but

@@ -44,11 +44,9 @@ type fixture struct {
 
 func newFixture(t testing.TB, env Env) *fixture {
 	servers := env.Servers(t)
-	ctx, cancel := context.WithTimeout(t.Context(), patience)
-	t.Cleanup(cancel)
 	f := &fixture{
 		TB:      t,
-		ctx:     ctx,
+		ctx:     watchdog.Bounded(t),
 		opener:  env.Open,
 		servers: servers,
 		relays:  new(sync.Map),

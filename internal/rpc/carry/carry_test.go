@@ -144,20 +144,9 @@ func newPair(t *testing.T, s setting) *pair {
 	return p
 }
 
-func bounded(t *testing.T) context.Context {
-	ctx, cancel := context.WithTimeout(t.Context(), patience)
-	t.Cleanup(cancel)
-	return ctx
-}
+func bounded(t testing.TB) context.Context { t.Helper(); return watchdog.Bounded(t) }
 
-func closes(t *testing.T, what string, ch <-chan struct{}) {
-	t.Helper()
-	select {
-	case <-ch:
-	case <-time.After(patience):
-		t.Fatalf("%s: nothing came", what)
-	}
-}
+func closes(t testing.TB, what string, ch <-chan struct{}) { t.Helper(); watchdog.Closes(t, what, ch) }
 
 // everyWay runs a test with carried calls, and with gRPC calls.
 func everyWay(t *testing.T, s setting, test func(*testing.T, *pair)) {

@@ -243,12 +243,7 @@ func (w *wire) Write(p []byte) (int, error) {
 	return w.Conn.Write(p)
 }
 
-func ctx(t *testing.T) context.Context {
-	t.Helper()
-	c, cancel := context.WithTimeout(t.Context(), patience)
-	t.Cleanup(cancel)
-	return c
-}
+func ctx(t testing.TB) context.Context { t.Helper(); return watchdog.Bounded(t) }
 
 // open opens a session with that timeout; 0 selects one that no test outlasts.
 func (l *link) open(t *testing.T, timeout time.Duration) recipes.Client {
@@ -282,12 +277,4 @@ func (l *link) eventually(t *testing.T, what string, cond func() bool) {
 	}
 }
 
-// closes waits until a channel is closed.
-func closes(t *testing.T, what string, ch <-chan struct{}) {
-	t.Helper()
-	select {
-	case <-ch:
-	case <-ctx(t).Done():
-		t.Fatalf("%s did not close", what)
-	}
-}
+func closes(t testing.TB, what string, ch <-chan struct{}) { t.Helper(); watchdog.Closes(t, what, ch) }

@@ -22,12 +22,7 @@ import (
 	"google.golang.org/protobuf/types/known/durationpb"
 )
 
-func bounded(t *testing.T) context.Context {
-	t.Helper()
-	ctx, cancel := context.WithTimeout(t.Context(), watchdog.Patience)
-	t.Cleanup(cancel)
-	return ctx
-}
+func bounded(t testing.TB) context.Context { t.Helper(); return watchdog.Bounded(t) }
 
 // serve serves in memory, and returns a host's connection.
 func serve(t *testing.T, cfg server.Config, opts ...grpc.DialOption) (*grpc.ClientConn, *server.Server) {

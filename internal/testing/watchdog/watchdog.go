@@ -23,11 +23,13 @@
 package watchdog
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"os"
 	"runtime"
 	"strings"
+	"testing"
 	"time"
 )
 
@@ -47,6 +49,24 @@ const (
 	// only keep sessions alive use less.
 	busyShare = 10
 )
+
+// Bounded returns a context that ends with the test, or when the test hangs.
+func Bounded(t testing.TB) context.Context {
+	t.Helper()
+	ctx, cancel := context.WithTimeout(t.Context(), Patience)
+	t.Cleanup(cancel)
+	return ctx
+}
+
+// Closes waits for a channel to be closed.
+func Closes(t testing.TB, what string, ch <-chan struct{}) {
+	t.Helper()
+	select {
+	case <-ch:
+	case <-time.After(Patience):
+		t.Fatalf("%s did not close", what)
+	}
+}
 
 // Start watches the tests of this process until stop is called. stop returns an error if a
 // test continued only because the watchdog ended a child.

@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/zkrecipes/zkrecipes/internal/testing/must"
+	"github.com/zkrecipes/zkrecipes/internal/testing/zktest"
 	"github.com/zkrecipes/zkrecipes/internal/zkserver"
 	"github.com/zkrecipes/zkrecipes/recipes"
 	"github.com/zkrecipes/zkrecipes/recipes/zookeeper/internal/session"
@@ -17,7 +18,7 @@ import (
 func TestCloseConfirmsThoughTheConnectionIsDown(t *testing.T) {
 	srv := embedded(t)
 	s := open(t, to(srv))
-	must.Get(s.CreateProtected(bounded(t), "/x", "lock-", nil))(t)
+	must.Get(s.CreateProtected(zktest.Bounded(t), "/x", "lock-", nil))(t)
 	events := s.Events(t.Context())
 	next(t, events)
 	srv.RefuseConnections(true)
@@ -26,7 +27,7 @@ func TestCloseConfirmsThoughTheConnectionIsDown(t *testing.T) {
 		t.Fatalf("event %v", e)
 	}
 	closed := make(chan error)
-	go func() { closed <- s.Close(bounded(t)) }()
+	go func() { closed <- s.Close(zktest.Bounded(t)) }()
 	<-s.Done()
 	// A later Close with a shorter context does not cut the first one short.
 	ctx, cancel := context.WithTimeout(context.Background(), 30*time.Millisecond)

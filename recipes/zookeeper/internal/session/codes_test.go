@@ -6,6 +6,7 @@ import (
 	"testing"
 
 	"github.com/zkrecipes/zkrecipes/internal/jute"
+	"github.com/zkrecipes/zkrecipes/internal/testing/zktest"
 	"github.com/zkrecipes/zkrecipes/recipes"
 	"github.com/zkrecipes/zkrecipes/recipes/zookeeper/internal/session"
 )
@@ -14,7 +15,7 @@ import (
 // nothing is sent again, and the error contains the code.
 func TestAnErrorThatHasNoName(t *testing.T) {
 	const opExists, opMulti, nameless = 3, 14, -9999
-	srv, ctx := embedded(t), bounded(t)
+	srv, ctx := embedded(t), zktest.Bounded(t)
 	var part jute.Encoder
 	part.MultiHeader(-1, nameless)
 	part.Int32(nameless)
@@ -62,7 +63,7 @@ func TestAnErrorThatHasNoName(t *testing.T) {
 
 // No server sends these. If one does, the session does not accept them.
 func TestAMalformedAnswer(t *testing.T) {
-	srv, ctx := embedded(t), bounded(t)
+	srv, ctx := embedded(t), zktest.Bounded(t)
 	const opExists, opGetData, opSetData, opGetChildren2, opMulti = 3, 4, 5, 12, 14
 	var end, deleted, strange, null jute.Encoder
 	end.MultiEnd()

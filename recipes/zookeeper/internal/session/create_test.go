@@ -42,7 +42,7 @@ func TestAServerWithoutCreate2(t *testing.T) {
 // The refusal of create2 may arrive before the connection ends. The creation then falls back, as
 // it does when it finds the connection closed.
 func TestARefusedCreate2IsNoBareZnode(t *testing.T) {
-	s, ctx := open(t, to(before35(t))), bounded(t)
+	s, ctx := open(t, to(before35(t))), zktest.Bounded(t)
 	must.Do(t, s.Ensure(ctx, "/line"))
 	_, _, err := s.CreateBare(ctx, "/line", "lock-", nil, false, s.EnsureQueuePath)
 	if !errors.Is(err, session.ErrNoBareZnode) || s.CreatesBare() {
@@ -55,7 +55,7 @@ func TestARefusedCreate2IsNoBareZnode(t *testing.T) {
 func TestAServerBefore36CannotDropTheRest(t *testing.T) {
 	srv := before35(t)
 	s := resume(t, to(srv), letGo(t, open(t, to(srv))))
-	err := s.DropRest(bounded(t), func(string) bool { return false })
+	err := s.DropRest(zktest.Bounded(t), func(string) bool { return false })
 	if !errors.Is(err, conn.Unimplemented) || !strings.Contains(err.Error(), "needs ZooKeeper 3.6") {
 		t.Errorf("%v; want an error that names the version", err)
 	}
@@ -159,7 +159,7 @@ func TestAZnodeOfAnotherSessionIsNotUsed(t *testing.T) {
 // for a refusal would also create a plain znode.
 func TestAContainerIsAskedForOnce(t *testing.T) {
 	check := func(t *testing.T, addr string) {
-		ctx := bounded(t)
+		ctx := zktest.Bounded(t)
 		s := open(t, recipes.SessionConfig{Servers: []string{addr}})
 		top := fmt.Sprintf("/asked-once-%x", s.ID())
 		ensure := func(path string) recipes.Stats {
@@ -190,7 +190,7 @@ func TestAContainerIsAskedForOnce(t *testing.T) {
 // A server refuses some parents with the same code as a server that has no containers. The
 // session keeps creating containers nevertheless.
 func TestABadParentLeavesTheContainers(t *testing.T) {
-	srv, ctx := embedded(t), bounded(t)
+	srv, ctx := embedded(t), zktest.Bounded(t)
 	s := open(t, to(srv))
 	if err := s.Ensure(ctx, "/a\x01"); !errors.Is(err, recipes.ErrInvalid) { // recipes refuse such a path
 		t.Fatalf("a parent that no server creates: %v", err)
@@ -204,7 +204,7 @@ func TestABadParentLeavesTheContainers(t *testing.T) {
 // Any other refusal is the result. A session that may not create a container may not create a
 // plain znode either, and a server that throttles may support containers.
 func TestARefusedContainerIsNotReplaced(t *testing.T) {
-	srv, ctx := embedded(t), bounded(t)
+	srv, ctx := embedded(t), zktest.Bounded(t)
 	s := open(t, to(srv))
 	srv.SetFault(func(r zkserver.Request) zkserver.Fault { return zkserver.Fault{Throttle: r.Op == zkserver.OpMulti} })
 	if err := s.Ensure(ctx, "/a"); !errors.Is(err, recipes.ErrThrottled) {
@@ -220,7 +220,7 @@ func TestARefusedContainerIsNotReplaced(t *testing.T) {
 func TestAServerWithoutContainersIsAskedOnce(t *testing.T) {
 	srv := must.Get(zkserver.Listen(zkserver.Config{Like: zkserver.Release34}))(t)
 	t.Cleanup(func() { srv.Close() })
-	ctx := bounded(t)
+	ctx := zktest.Bounded(t)
 	for _, who := range []string{"the creator", "a session that finds it"} {
 		s := open(t, to(srv))
 		for range 3 {

@@ -23,7 +23,7 @@ func TestCredentialsAreGivenAgainAfterAReconnect(t *testing.T) {
 	check := func(t *testing.T, cfg recipes.SessionConfig, cut func(s *session.Session)) {
 		cfg.Digest = &recipes.Digest{User: "jane", Password: "secret"}
 		cfg.ACL = []recipes.ACL{{Permissions: recipes.PermAll, Scheme: "auth"}}
-		s, ctx := open(t, cfg), bounded(t)
+		s, ctx := open(t, cfg), zktest.Bounded(t)
 		path := must.Get(s.CreateProtected(ctx, "/private", "lock-", nil))(t)
 		cfg.Digest, cfg.ACL = nil, nil
 		if _, err := open(t, cfg).Get(ctx, path); !errors.Is(err, recipes.ErrAccessDenied) {
@@ -79,7 +79,7 @@ func TestAFailedReauthenticationIsTriedAgainOrEndsTheSession(t *testing.T) {
 				if err := awaitLost(t, s); !errors.Is(err, recipes.ErrSessionLost) {
 					t.Error(err)
 				}
-			} else if _, err := s.Children(bounded(t), "/"); err != nil {
+			} else if _, err := s.Children(zktest.Bounded(t), "/"); err != nil {
 				t.Errorf("after %d failures: %v", times, err)
 			}
 		})
@@ -90,7 +90,7 @@ func TestAFailedReauthenticationIsTriedAgainOrEndsTheSession(t *testing.T) {
 func refusal(t *testing.T, cfg recipes.SessionConfig, text string) {
 	t.Helper()
 	said := "nothing"
-	for ctx, step := bounded(t), 250*time.Millisecond; ctx.Err() == nil; step *= 2 { // a busy machine needs more
+	for ctx, step := zktest.Bounded(t), 250*time.Millisecond; ctx.Err() == nil; step *= 2 { // a busy machine needs more
 		short, cancel := context.WithTimeout(ctx, step)
 		s, err := session.Open(short, cfg, nil)
 		cancel()
@@ -117,7 +117,7 @@ func TestRefusedSchemeIsNamed(t *testing.T) {
 	defer srv.Close()
 	cfg := to(srv)
 	cfg.Digest = &recipes.Digest{User: "jane", Password: "secret"}
-	_, err := session.Open(bounded(t), cfg, nil)
+	_, err := session.Open(zktest.Bounded(t), cfg, nil)
 	if !errors.Is(err, recipes.ErrAuthFailed) || !strings.Contains(err.Error(), "authenticate with digest: ") {
 		t.Errorf("got %v", err)
 	}

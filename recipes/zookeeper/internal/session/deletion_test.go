@@ -8,6 +8,7 @@ import (
 	"testing/synctest"
 
 	"github.com/zkrecipes/zkrecipes/internal/testing/must"
+	"github.com/zkrecipes/zkrecipes/internal/testing/zktest"
 	"github.com/zkrecipes/zkrecipes/internal/zkserver"
 	"github.com/zkrecipes/zkrecipes/recipes"
 	"github.com/zkrecipes/zkrecipes/recipes/zookeeper/internal/session"
@@ -71,7 +72,7 @@ func TestADeletionHitsItsOwnersZnode(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			srv := embedded(t)
-			d := &deletion{t: t, ctx: bounded(t), s: open(t, to(srv)), other: open(t, to(srv)), path: "/d/znode"}
+			d := &deletion{t: t, ctx: zktest.Bounded(t), s: open(t, to(srv)), other: open(t, to(srv)), path: "/d/znode"}
 			stat := must.Get(d.s.CreateNamed(d.ctx, d.path, nil))(t)
 			test.before(d)
 			var deleting, reading sync.Once
@@ -99,7 +100,7 @@ func TestADeletionHitsItsOwnersZnode(t *testing.T) {
 // repeated forever.
 func TestADeletionThatIsNotCarriedOut(t *testing.T) {
 	for _, over := range []bool{false, true} {
-		srv, ctx := embedded(t), bounded(t)
+		srv, ctx := embedded(t), zktest.Bounded(t)
 		cfg, want := to(srv), recipes.ErrAccessDenied
 		cfg.ACL = []recipes.ACL{{Permissions: recipes.PermAll &^ recipes.PermDelete, Scheme: "world", ID: "anyone"}}
 		cfg.Digest = &recipes.Digest{User: "jane", Password: "secret"} // otherwise the session has no identity

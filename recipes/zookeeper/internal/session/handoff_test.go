@@ -9,6 +9,7 @@ import (
 	"testing"
 
 	"github.com/zkrecipes/zkrecipes/internal/testing/must"
+	"github.com/zkrecipes/zkrecipes/internal/testing/zktest"
 	"github.com/zkrecipes/zkrecipes/internal/zkserver"
 	"github.com/zkrecipes/zkrecipes/recipes"
 	"github.com/zkrecipes/zkrecipes/recipes/zookeeper/internal/session"
@@ -81,7 +82,7 @@ func TestAReleasedZnode(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			srv := embedded(t)
-			g := &bareOwner{t: t, ctx: bounded(t), s: open(t, to(srv)), other: open(t, to(srv))}
+			g := &bareOwner{t: t, ctx: zktest.Bounded(t), s: open(t, to(srv)), other: open(t, to(srv))}
 			var err error
 			g.place, _, err = g.s.CreateBare(g.ctx, "/line", "lock-", nil, !test.unwatched, g.s.EnsureQueuePath)
 			must.Do(t, err)
@@ -129,7 +130,7 @@ func TestAReleasedZnode(t *testing.T) {
 
 // The session forgets a bare znode that is known to be deleted, however it was deleted.
 func TestDeletedBareZnodesAreForgotten(t *testing.T) {
-	srv, ctx := embedded(t), bounded(t)
+	srv, ctx := embedded(t), zktest.Bounded(t)
 	s := open(t, to(srv))
 	for name, end := range map[string]func(session.BareZnode) error{
 		"handed off": func(p session.BareZnode) error { return <-s.Handoff(ctx, p) },
@@ -169,7 +170,7 @@ func (c stranger) Write(frame []byte) (int, error) {
 // A znode to which its own session may not write is deleted. The session then creates no more
 // bare znodes.
 func TestAPlaceThatMayNotBeWritten(t *testing.T) {
-	srv, ctx := embedded(t), bounded(t)
+	srv, ctx := embedded(t), zktest.Bounded(t)
 	s, err := session.Open(ctx, to(srv), func(ctx context.Context, network, address string) (net.Conn, error) {
 		c, err := new(net.Dialer).DialContext(ctx, network, address)
 		return stranger{c}, err

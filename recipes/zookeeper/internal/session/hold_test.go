@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"github.com/zkrecipes/zkrecipes/internal/testing/must"
+	"github.com/zkrecipes/zkrecipes/internal/testing/zktest"
 	"github.com/zkrecipes/zkrecipes/internal/zkserver"
 	"github.com/zkrecipes/zkrecipes/recipes"
 	"github.com/zkrecipes/zkrecipes/recipes/zookeeper/internal/session"
@@ -60,7 +61,7 @@ func TestAHoldCountsFromAnEarlierContactAtOnce(t *testing.T) {
 
 // The identity is sent once on each connection, whichever request needs it first.
 func TestTheIdentityIsSentOnceOnAConnection(t *testing.T) {
-	srv, ctx := embedded(t), bounded(t)
+	srv, ctx := embedded(t), zktest.Bounded(t)
 	s := open(t, to(srv))
 	for n := range int64(2) {
 		must.Get(s.GetOwn(ctx, "/"))(t)

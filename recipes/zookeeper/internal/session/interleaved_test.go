@@ -6,6 +6,7 @@ import (
 	"testing"
 
 	"github.com/zkrecipes/zkrecipes/internal/testing/must"
+	"github.com/zkrecipes/zkrecipes/internal/testing/zktest"
 	"github.com/zkrecipes/zkrecipes/internal/zkserver"
 	"github.com/zkrecipes/zkrecipes/recipes"
 	"github.com/zkrecipes/zkrecipes/recipes/zookeeper/internal/session"
@@ -42,7 +43,7 @@ func nth(srv *zkserver.Server, s *session.Session, op zkserver.Op, n int, do fun
 // The first attempt is lost, and another client deletes the znode before the second one arrives.
 // To the session, its first attempt may have deleted the znode.
 func TestAnEarlierAttemptMayHaveDeletedTheZnode(t *testing.T) {
-	srv, ctx := embedded(t), bounded(t)
+	srv, ctx := embedded(t), zktest.Bounded(t)
 	s, other := open(t, to(srv)), open(t, to(srv))
 	stat := must.Get(s.CreateNamed(ctx, "/d/named", nil))(t)
 	path := must.Get(s.CreateProtected(ctx, "/d", "n-", nil))(t)
@@ -84,7 +85,7 @@ func TestAnEarlierAttemptMayHaveDeletedTheZnode(t *testing.T) {
 // The path was deleted and created again, and the session has another bare znode of the same
 // name.
 func TestAnOlderPlaceOfTheSameName(t *testing.T) {
-	srv, ctx := embedded(t), bounded(t)
+	srv, ctx := embedded(t), zktest.Bounded(t)
 	s, other := open(t, to(srv)), open(t, to(srv))
 	older := bare(t, s, "/line")
 	for _, path := range []string{older.Path, "/line"} {
@@ -113,7 +114,7 @@ func TestAnOlderPlaceOfTheSameName(t *testing.T) {
 
 // A parent that the server deletes before its child is created is created again.
 func TestAParentThatIsReapedIsCreatedAgain(t *testing.T) {
-	srv, ctx := embedded(t), bounded(t)
+	srv, ctx := embedded(t), zktest.Bounded(t)
 	s, other := open(t, to(srv)), open(t, to(srv))
 	reap := func() error { return other.DeleteOnce(ctx, "/p", -1) }
 	for name, test := range map[string]struct {
@@ -144,7 +145,7 @@ func TestAParentThatIsReapedIsCreatedAgain(t *testing.T) {
 // If the znode of a creation whose reply was lost is deleted before it is found, it is created
 // again.
 func TestALostCreationWhoseZnodeIsDeletedIsRepeated(t *testing.T) {
-	srv, ctx := embedded(t), bounded(t)
+	srv, ctx := embedded(t), zktest.Bounded(t)
 	s, other := open(t, to(srv)), open(t, to(srv))
 	for name, test := range map[string]struct {
 		op     zkserver.Op

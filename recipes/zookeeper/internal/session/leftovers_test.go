@@ -6,6 +6,7 @@ import (
 	"testing"
 
 	"github.com/zkrecipes/zkrecipes/internal/testing/must"
+	"github.com/zkrecipes/zkrecipes/internal/testing/zktest"
 	"github.com/zkrecipes/zkrecipes/internal/zkserver"
 	"github.com/zkrecipes/zkrecipes/recipes"
 )
@@ -16,7 +17,7 @@ func none(string) bool { return false }
 // session has created since, or another client's znode of an old name. When the rest is
 // deleted, the session no longer counts it as a hold, and a second call sends nothing.
 func TestTheRestOfAResumedSession(t *testing.T) {
-	srv, ctx := embedded(t), bounded(t)
+	srv, ctx := embedded(t), zktest.Bounded(t)
 	first, other := open(t, to(srv)), open(t, to(srv))
 	for _, path := range []string{"/rest/kept", "/rest/spared", "/rest/gone", "/rest/theirs", "/rest/again", "/rest/plain"} {
 		must.Get(first.CreateNamed(ctx, path, nil))(t)
@@ -81,7 +82,7 @@ func TestTheRestOfAResumedSession(t *testing.T) {
 
 // If a call fails, the next one deletes the rest, and nothing else.
 func TestTheRestIsLeftToTheNextCall(t *testing.T) {
-	srv, ctx := embedded(t), bounded(t)
+	srv, ctx := embedded(t), zktest.Bounded(t)
 	cfg := to(srv)
 	cfg.ACL = []recipes.ACL{{Permissions: recipes.PermAll &^ recipes.PermDelete, Scheme: "world", ID: "anyone"}}
 	first, other := open(t, cfg), open(t, to(srv))

@@ -11,6 +11,7 @@ import (
 	"github.com/zkrecipes/zkrecipes/internal/testing/leaktest"
 	"github.com/zkrecipes/zkrecipes/internal/testing/must"
 	"github.com/zkrecipes/zkrecipes/internal/testing/watchdog"
+	"github.com/zkrecipes/zkrecipes/internal/testing/zktest"
 	"github.com/zkrecipes/zkrecipes/internal/zkserver"
 	"github.com/zkrecipes/zkrecipes/recipes"
 	"github.com/zkrecipes/zkrecipes/recipes/zookeeper/internal/session"
@@ -26,13 +27,6 @@ func bare(t *testing.T, s *session.Session, dir string) session.BareZnode {
 	return znode
 }
 
-func bounded(t *testing.T) context.Context {
-	t.Helper()
-	ctx, cancel := context.WithTimeout(context.Background(), watchdog.Patience)
-	t.Cleanup(cancel)
-	return ctx
-}
-
 func embedded(t *testing.T) *zkserver.Server {
 	t.Helper()
 	srv := must.Get(zkserver.Listen(zkserver.Config{MinSessionTimeout: 100 * time.Millisecond, MaxSessionTimeout: time.Minute}))(t)
@@ -42,7 +36,7 @@ func embedded(t *testing.T) *zkserver.Server {
 
 func open(t *testing.T, cfg recipes.SessionConfig) *session.Session {
 	t.Helper()
-	s := must.Get(session.Open(bounded(t), cfg, nil))(t)
+	s := must.Get(session.Open(zktest.Bounded(t), cfg, nil))(t)
 	t.Cleanup(func() { closeNow(s) })
 	return s
 }
@@ -105,7 +99,7 @@ func awaitLost(t *testing.T, s *session.Session) error {
 // cutAndWait drops the session's connection and waits until it is back.
 func cutAndWait(t *testing.T, srv *zkserver.Server, s *session.Session) {
 	t.Helper()
-	ctx := bounded(t)
+	ctx := zktest.Bounded(t)
 	gone := must.Get(s.Connected(ctx))(t)
 	srv.CloseConnection(s.ID())
 	<-gone

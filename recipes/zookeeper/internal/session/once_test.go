@@ -155,7 +155,7 @@ func TestCreateNamedWhileAnotherClientChangesTheZnode(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			srv, ctx := embedded(t), bounded(t)
+			srv, ctx := embedded(t), zktest.Bounded(t)
 			s, other := open(t, to(srv)), open(t, to(srv))
 			if test.mine { // older than the last transaction that the session has seen
 				must.Get(s.CreateNamed(ctx, "/name", nil))(t)
@@ -194,7 +194,7 @@ func TestCreateNamedWhileAnotherClientChangesTheZnode(t *testing.T) {
 // The caller gives up while its znode is created. The znode is deleted, and then the next call
 // can create the name.
 func TestTheZnodeOfACancelledCreationIsDeleted(t *testing.T) {
-	srv, ctx := embedded(t), bounded(t)
+	srv, ctx := embedded(t), zktest.Bounded(t)
 	s := open(t, to(srv))
 	must.Do(t, s.Ensure(ctx, "/line"))
 	for name, test := range map[string]struct {

@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"github.com/zkrecipes/zkrecipes/internal/testing/must"
+	"github.com/zkrecipes/zkrecipes/internal/testing/zktest"
 	"github.com/zkrecipes/zkrecipes/internal/zkserver"
 	"github.com/zkrecipes/zkrecipes/recipes"
 	"github.com/zkrecipes/zkrecipes/recipes/zookeeper/internal/session"
@@ -23,13 +24,13 @@ func TestASilentServerDoesNotHoldTheHandshake(t *testing.T) {
 	defer silent.Close() // the kernel accepts, and nothing answers
 	srv := embedded(t)
 	for range 8 { // the order of servers is random
-		s, err := session.Open(bounded(t), recipes.SessionConfig{
+		s, err := session.Open(zktest.Bounded(t), recipes.SessionConfig{
 			Servers:        []string{silent.Addr().String(), srv.Addr()},
 			ConnectTimeout: 100 * time.Millisecond,
 			SessionTimeout: 10 * time.Second,
 		}, nil)
 		must.Do(t, err)
-		must.Do(t, s.Close(bounded(t)))
+		must.Do(t, s.Close(zktest.Bounded(t)))
 	}
 }
 

@@ -12,6 +12,7 @@ import (
 
 	"github.com/zkrecipes/zkrecipes/internal/testing/must"
 	"github.com/zkrecipes/zkrecipes/internal/testing/watchdog"
+	"github.com/zkrecipes/zkrecipes/internal/testing/zktest"
 	"github.com/zkrecipes/zkrecipes/internal/zkserver"
 	"github.com/zkrecipes/zkrecipes/recipes"
 	"github.com/zkrecipes/zkrecipes/recipes/zookeeper/internal/session"
@@ -215,7 +216,7 @@ func TestAReceiptServesTheNextOrIsDeleted(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			srv, ctx := embedded(t), bounded(t)
+			srv, ctx := embedded(t), zktest.Bounded(t)
 			s := open(t, to(srv))
 			receipts := func() (found []string) {
 				for _, n := range srv.Tree() {

@@ -10,6 +10,7 @@ import (
 	"testing"
 
 	"github.com/zkrecipes/zkrecipes/internal/testing/must"
+	"github.com/zkrecipes/zkrecipes/internal/testing/zktest"
 	"github.com/zkrecipes/zkrecipes/internal/zkserver"
 	"github.com/zkrecipes/zkrecipes/recipes"
 	"github.com/zkrecipes/zkrecipes/recipes/zookeeper/internal/session"
@@ -18,7 +19,7 @@ import (
 // Some reads are several requests, sent together. If the server refuses one of them, that is
 // the result: after a refused sync, the read may come from a server that lags.
 func TestAPartThatIsRefusedIsAnError(t *testing.T) {
-	srv, ctx := embedded(t), bounded(t)
+	srv, ctx := embedded(t), zktest.Bounded(t)
 	s := open(t, to(srv))
 	must.Get(s.CreateNamed(ctx, "/x", []byte("data")))(t)
 	var places [3]session.BareZnode // the watch on each is set once
@@ -65,7 +66,7 @@ func TestAPartThatIsRefusedIsAnError(t *testing.T) {
 
 // The refusal of the list of a resumed session's znodes is an error too.
 func TestARefusedListOfWhatIsLeftOverIsAnError(t *testing.T) {
-	srv, ctx := embedded(t), bounded(t)
+	srv, ctx := embedded(t), zktest.Bounded(t)
 	first := open(t, to(srv))
 	must.Get(first.CreateNamed(ctx, "/x", nil))(t)
 	s := resume(t, to(srv), letGo(t, first))

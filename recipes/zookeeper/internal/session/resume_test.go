@@ -14,6 +14,7 @@ import (
 
 	"github.com/zkrecipes/zkrecipes/internal/testing/ensembletest"
 	"github.com/zkrecipes/zkrecipes/internal/testing/must"
+	"github.com/zkrecipes/zkrecipes/internal/testing/zktest"
 	"github.com/zkrecipes/zkrecipes/internal/zkserver"
 	"github.com/zkrecipes/zkrecipes/recipes"
 	"github.com/zkrecipes/zkrecipes/recipes/zookeeper/internal/session"
@@ -27,7 +28,7 @@ func everywhere(t *testing.T, test func(t *testing.T, cfg recipes.SessionConfig)
 
 func letGo(t *testing.T, s *session.Session) session.Ticket {
 	t.Helper()
-	ticket := must.Get(s.LetGo(bounded(t)))(t)
+	ticket := must.Get(s.LetGo(zktest.Bounded(t)))(t)
 	return ticket
 }
 
@@ -40,7 +41,7 @@ func carried(t *testing.T, ticket session.Ticket, contact time.Time) session.Tic
 
 func resume(t *testing.T, cfg recipes.SessionConfig, ticket session.Ticket) *session.Session {
 	t.Helper()
-	s := must.Get(session.Resume(bounded(t), cfg, nil, ticket))(t)
+	s := must.Get(session.Resume(zktest.Bounded(t), cfg, nil, ticket))(t)
 	t.Cleanup(func() { closeNow(s) })
 	return s
 }
@@ -48,7 +49,7 @@ func resume(t *testing.T, cfg recipes.SessionConfig, ticket session.Ticket) *ses
 // Close of what was let go does not close the session at the server. Close of what resumed it does.
 func TestASessionThatWasLetGoIsResumed(t *testing.T) {
 	everywhere(t, func(t *testing.T, cfg recipes.SessionConfig) {
-		first, ctx := open(t, cfg), bounded(t)
+		first, ctx := open(t, cfg), zktest.Bounded(t)
 		place := bare(t, first, "/resumed-"+t.Name()[strings.LastIndex(t.Name(), "/")+1:])
 		ticket := carried(t, letGo(t, first), time.Now())
 		must.Do(t, first.Close(ctx))
@@ -66,7 +67,7 @@ func TestASessionThatWasLetGoIsResumed(t *testing.T) {
 // CreateNamed does not take a znode from before Resume for one that it has just created.
 func TestAResumedSessionRecognizesEarlierZnodes(t *testing.T) {
 	srv := embedded(t)
-	first, ctx := open(t, to(srv)), bounded(t)
+	first, ctx := open(t, to(srv)), zktest.Bounded(t)
 	must.Get(first.CreateNamed(ctx, "/name", nil))(t)
 	second := resume(t, to(srv), letGo(t, first))
 	cut := false
@@ -84,7 +85,7 @@ func TestAResumedSessionRecognizesEarlierZnodes(t *testing.T) {
 
 func TestATicketThatCannotBeResumed(t *testing.T) {
 	everywhere(t, func(t *testing.T, cfg recipes.SessionConfig) {
-		s, ctx := open(t, cfg), bounded(t)
+		s, ctx := open(t, cfg), zktest.Bounded(t)
 		path := must.Get(s.CreateProtected(ctx, "/worthless", "lock-", nil))(t)
 		refused := func(what string, cfg recipes.SessionConfig, ticket session.Ticket, want error) {
 			t.Helper()
@@ -193,10 +194,10 @@ func TestAServerThatAnswersWithAnotherSession(t *testing.T) {
 		c, err := new(net.Dialer).DialContext(ctx, network, address)
 		return impostor{c}, err
 	}
-	if _, err := session.Resume(bounded(t), to(srv), dial, s.Ticket()); !errors.Is(err, recipes.ErrExpired) {
+	if _, err := session.Resume(zktest.Bounded(t), to(srv), dial, s.Ticket()); !errors.Is(err, recipes.ErrExpired) {
 		t.Errorf("resumed as another session: %v", err)
 	}
-	if _, err := s.Stat(bounded(t), "/"); err != nil {
+	if _, err := s.Stat(zktest.Bounded(t), "/"); err != nil {
 		t.Errorf("the session itself: %v", err)
 	}
 }
@@ -219,7 +220,7 @@ func TestAFailedResumeLeavesTheSession(t *testing.T) {
 				}
 				return zkserver.Fault{}
 			})
-			ctx, cancel := context.WithTimeout(bounded(t), 300*time.Millisecond)
+			ctx, cancel := context.WithTimeout(zktest.Bounded(t), 300*time.Millisecond)
 			defer cancel()
 			if _, err := session.Resume(ctx, to(srv), nil, ticket); !errors.Is(err, context.DeadlineExceeded) {
 				t.Fatal(err)

@@ -19,6 +19,7 @@ import (
 	"github.com/zkrecipes/zkrecipes/internal/ensemble"
 	"github.com/zkrecipes/zkrecipes/internal/testing/ensembletest"
 	"github.com/zkrecipes/zkrecipes/internal/testing/must"
+	"github.com/zkrecipes/zkrecipes/internal/testing/zktest"
 	"github.com/zkrecipes/zkrecipes/recipes"
 	"github.com/zkrecipes/zkrecipes/recipes/zookeeper/internal/session"
 )
@@ -54,10 +55,10 @@ func (d *counter) dial(ctx context.Context, network, address string) (net.Conn, 
 // cut drops the session's connection and waits until it is back.
 func (d *counter) cut(t *testing.T, s *session.Session) {
 	t.Helper()
-	gone := must.Get(s.Connected(bounded(t)))(t)
+	gone := must.Get(s.Connected(zktest.Bounded(t)))(t)
 	(*d.latest.Load()).Close()
 	<-gone
-	must.Get(s.Connected(bounded(t)))(t)
+	must.Get(s.Connected(zktest.Bounded(t)))(t)
 }
 
 // refusedOnce requires that a session cannot be opened, with an ErrAuthFailed that contains the
@@ -67,7 +68,7 @@ func refusedOnce(t *testing.T, cfg recipes.SessionConfig, words ...string) {
 	d := new(counter)
 	log := new(strings.Builder)
 	cfg.Logger = hclog.New(&hclog.LoggerOptions{Level: hclog.Trace, Output: log})
-	s, err := session.Open(bounded(t), cfg, d.dial)
+	s, err := session.Open(zktest.Bounded(t), cfg, d.dial)
 	if err == nil {
 		closeNow(s)
 	}
@@ -93,24 +94,24 @@ func livesWithSASL(t *testing.T, cfg recipes.SessionConfig, user string) {
 	t.Helper()
 	d := new(counter)
 	cfg.SessionTimeout = 20 * time.Second
-	s := must.Get(session.Open(bounded(t), cfg, d.dial))(t)
+	s := must.Get(session.Open(zktest.Bounded(t), cfg, d.dial))(t)
 	cfg.ACL = []recipes.ACL{{Permissions: recipes.PermAll, Scheme: "sasl", ID: user}}
 	owner := open(t, cfg)
-	path := must.Get(owner.CreateProtected(bounded(t), "/private", "lock-", nil))(t)
+	path := must.Get(owner.CreateProtected(zktest.Bounded(t), "/private", "lock-", nil))(t)
 	d.cut(t, s)
-	if _, err := s.Get(bounded(t), path); err != nil {
+	if _, err := s.Get(zktest.Bounded(t), path); err != nil {
 		t.Errorf("after a reconnect: %v", err)
 	}
 	if counts := s.Counters(); counts.ByKind["sasl"] < 4 || counts.Reconnects != 1 {
 		t.Errorf("counted %v", counts)
 	}
-	ticket := must.Get(s.LetGo(bounded(t)))(t)
-	resumed, err := session.Resume(bounded(t), cfg, nil, ticket)
+	ticket := must.Get(s.LetGo(zktest.Bounded(t)))(t)
+	resumed, err := session.Resume(zktest.Bounded(t), cfg, nil, ticket)
 	if err != nil {
 		t.Fatal(err)
 	}
 	defer closeNow(resumed)
-	if _, err := resumed.Get(bounded(t), path); err != nil {
+	if _, err := resumed.Get(zktest.Bounded(t), path); err != nil {
 		t.Errorf("resumed: %v", err)
 	}
 }
@@ -127,7 +128,7 @@ func TestDigestMD5(t *testing.T) {
 	cfg := recipes.SessionConfig{Servers: e.Addrs(), SASL: jane()}
 	livesWithSASL(t, cfg, "jane")
 	cfg.SASL = &recipes.SASL{Mechanism: "DIGEST-MD5", User: "joe", Password: "日本"}
-	must.Get(open(t, cfg).Get(bounded(t), "/"))(t)
+	must.Get(open(t, cfg).Get(zktest.Bounded(t), "/"))(t)
 
 	cfg.SASL = jane()
 	cfg.SASL.Password = "wr0ng"
@@ -164,7 +165,7 @@ func TestKerberos(t *testing.T) {
 	t.Run("service", func(t *testing.T) {
 		cfg := with(byKeytab, func(u *recipes.SASL) { u.Service = "zookeeper/localhost" })
 		cfg.Servers = e.Addrs() // whose IP address is no principal
-		must.Get(open(t, cfg).Get(bounded(t), "/"))(t)
+		must.Get(open(t, cfg).Get(zktest.Bounded(t), "/"))(t)
 	})
 	t.Run("unknown service", func(t *testing.T) {
 		refusedOnce(t, with(byKeytab, func(u *recipes.SASL) { u.Service = "kafka" }), "kafka/localhost", "KDC_ERR_S_PRINCIPAL_UNKNOWN")
@@ -192,11 +193,11 @@ func TestKerberos(t *testing.T) {
 	})
 	t.Run("keytab, and a reconnect without the KDC", func(t *testing.T) {
 		d := new(counter)
-		s := must.Get(session.Open(bounded(t), with(byKeytab, nil), d.dial))(t)
+		s := must.Get(session.Open(zktest.Bounded(t), with(byKeytab, nil), d.dial))(t)
 		defer closeNow(s)
 		kdc.Stop()
 		d.cut(t, s)
-		must.Get(s.Get(bounded(t), "/"))(t)
+		must.Get(s.Get(zktest.Bounded(t), "/"))(t)
 	})
 	t.Run("no KDC", func(t *testing.T) { // it is stopped
 		d := new(counter)
@@ -219,7 +220,7 @@ func TestAServerThatServesFailedClients(t *testing.T) {
 	cfg.SystemProperties["zookeeper.allowSaslFailedClients"] = "true"
 	e := ensembletest.Start(t, cfg)
 	creator := recipes.SessionConfig{Servers: e.Addrs(), SASL: jane(), ACL: []recipes.ACL{{Permissions: recipes.PermAll, Scheme: "auth"}}}
-	if _, err := open(t, creator).CreateProtected(bounded(t), "/private", "lock-", nil); !errors.Is(err, recipes.ErrInvalid) {
+	if _, err := open(t, creator).CreateProtected(zktest.Bounded(t), "/private", "lock-", nil); !errors.Is(err, recipes.ErrInvalid) {
 		t.Errorf("without the provider: %v", err)
 	}
 	wrong := jane()
@@ -241,7 +242,7 @@ func TestAHandshakeWithoutSASLIsNoContact(t *testing.T) {
 		var silent atomic.Bool
 		d := &counter{wrap: func(c net.Conn) net.Conn { return &saslless{Conn: c, silent: &silent} }}
 		cfg := recipes.SessionConfig{Servers: e.Addrs(), SASL: jane(), SessionTimeout: timeout}
-		s := must.Get(session.Open(bounded(t), cfg, d.dial))(t)
+		s := must.Get(session.Open(zktest.Bounded(t), cfg, d.dial))(t)
 		defer closeNow(s)
 		silent.Store(true)
 		(*d.latest.Load()).Close()
@@ -272,9 +273,9 @@ func (c *saslless) Write(frame []byte) (int, error) {
 // If a server requires SASL, its first answer says so.
 func TestServerThatRequiresSASL(t *testing.T) {
 	e := ensembletest.StartSASL(t, "")
-	s, err := session.Open(bounded(t), recipes.SessionConfig{Servers: e.Addrs()}, nil)
+	s, err := session.Open(zktest.Bounded(t), recipes.SessionConfig{Servers: e.Addrs()}, nil)
 	if err == nil {
-		_, err = s.Get(bounded(t), "/")
+		_, err = s.Get(zktest.Bounded(t), "/")
 		closeNow(s)
 	}
 	if !errors.Is(err, recipes.ErrSASLRequired) {

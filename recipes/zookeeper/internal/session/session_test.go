@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/zkrecipes/zkrecipes/internal/testing/must"
+	"github.com/zkrecipes/zkrecipes/internal/testing/zktest"
 	"github.com/zkrecipes/zkrecipes/internal/zkserver"
 	"github.com/zkrecipes/zkrecipes/recipes"
 	"github.com/zkrecipes/zkrecipes/recipes/zookeeper/internal/session"
@@ -30,10 +31,10 @@ func TestAnExpiredSessionIsNotReplaced(t *testing.T) {
 			t.Errorf("event %v", e)
 		}
 	}
-	if _, err := s.CreateProtected(bounded(t), "/late", "lock-", nil); !errors.Is(err, recipes.ErrSessionLost) {
+	if _, err := s.CreateProtected(zktest.Bounded(t), "/late", "lock-", nil); !errors.Is(err, recipes.ErrSessionLost) {
 		t.Errorf("create after the loss: %v", err)
 	}
-	if err := s.Close(bounded(t)); err != nil {
+	if err := s.Close(zktest.Bounded(t)); err != nil {
 		t.Errorf("close of an expired session: %v", err)
 	}
 	if ids := srv.Sessions(); len(ids) != 0 {
@@ -63,7 +64,7 @@ func TestTheSessionIsLostWithoutAServersReport(t *testing.T) {
 func TestWhatWasQueuedForASessionDoesNotRunInTheNext(t *testing.T) {
 	srv := embedded(t)
 	s := open(t, to(srv))
-	ctx := bounded(t)
+	ctx := zktest.Bounded(t)
 	gone := must.Get(s.Connected(ctx))(t)
 	// The connection is cut before the create is served, so the create is sent again, or kept,
 	// while the session expires.

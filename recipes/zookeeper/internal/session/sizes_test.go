@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"github.com/zkrecipes/zkrecipes/internal/testing/must"
+	"github.com/zkrecipes/zkrecipes/internal/testing/zktest"
 	"github.com/zkrecipes/zkrecipes/internal/zkserver"
 	"github.com/zkrecipes/zkrecipes/recipes"
 	"github.com/zkrecipes/zkrecipes/recipes/zookeeper/internal/session"
@@ -18,7 +19,7 @@ import (
 
 // An ErrTooLarge says how many bytes fit, and that many are accepted.
 func TestWhatFitsIntoAPacketIsSent(t *testing.T) {
-	srv, ctx := embedded(t), bounded(t)
+	srv, ctx := embedded(t), zktest.Bounded(t)
 	cfg := to(srv)
 	cfg.MaxPacket = 4 << 10
 	s := open(t, cfg)
@@ -68,7 +69,7 @@ func TestWhatFitsIntoAPacketIsSent(t *testing.T) {
 
 // The server sees the path with its chroot, which takes room too.
 func TestAChrootTakesRoomInAPacket(t *testing.T) {
-	srv, ctx := embedded(t), bounded(t)
+	srv, ctx := embedded(t), zktest.Bounded(t)
 	most := func(chroot string) (n int) {
 		cfg := to(srv)
 		cfg.MaxPacket, cfg.Chroot = 4<<10, chroot
@@ -86,7 +87,7 @@ func TestAChrootTakesRoomInAPacket(t *testing.T) {
 // A reply as large as a packet is read. A larger one is an error and does not end the
 // connection.
 func TestAReplyAsLargeAsAPacket(t *testing.T) {
-	srv, ctx := embedded(t), bounded(t)
+	srv, ctx := embedded(t), zktest.Bounded(t)
 	cfg := to(srv)
 	cfg.MaxPacket = 4 << 10
 	s, other := open(t, cfg), open(t, to(srv))
@@ -107,7 +108,7 @@ func TestAReplyAsLargeAsAPacket(t *testing.T) {
 // Other clients may store more in a znode than this session's packets hold, and a session may have
 // more ephemeral znodes than one of its packets lists. What it needs of them is read all the same.
 func TestRepliesThatAreReadWhateverTheirSize(t *testing.T) {
-	srv, ctx := embedded(t), bounded(t)
+	srv, ctx := embedded(t), zktest.Bounded(t)
 	cfg := to(srv)
 	cfg.MaxPacket = 4 << 10
 	first, other := open(t, cfg), open(t, to(srv))

@@ -17,6 +17,7 @@ import (
 	"github.com/zkrecipes/zkrecipes/internal/ensemble"
 	"github.com/zkrecipes/zkrecipes/internal/testing/ensembletest"
 	"github.com/zkrecipes/zkrecipes/internal/testing/must"
+	"github.com/zkrecipes/zkrecipes/internal/testing/zktest"
 	"github.com/zkrecipes/zkrecipes/recipes"
 )
 
@@ -103,8 +104,8 @@ func TestTLSToARealServer(t *testing.T) {
 				return
 			}
 			s := open(t, cfg)
-			must.Get(s.CreateProtected(bounded(t), "/tls", "lock-", nil))(t)
-			must.Report(t, s.Close(bounded(t)))
+			must.Get(s.CreateProtected(zktest.Bounded(t), "/tls", "lock-", nil))(t)
+			must.Report(t, s.Close(zktest.Bounded(t)))
 		})
 	}
 }

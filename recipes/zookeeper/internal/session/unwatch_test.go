@@ -11,6 +11,7 @@ import (
 
 	"github.com/zkrecipes/zkrecipes/internal/testing/ensembletest"
 	"github.com/zkrecipes/zkrecipes/internal/testing/must"
+	"github.com/zkrecipes/zkrecipes/internal/testing/zktest"
 	"github.com/zkrecipes/zkrecipes/internal/zkserver"
 	"github.com/zkrecipes/zkrecipes/recipes"
 	"github.com/zkrecipes/zkrecipes/recipes/zookeeper/internal/session"
@@ -19,7 +20,7 @@ import (
 // awaitWatches waits until count returns n watches at the server.
 func awaitWatches(t *testing.T, n int, count func() int) {
 	t.Helper()
-	for ctx := bounded(t); count() != n; time.Sleep(time.Millisecond) {
+	for ctx := zktest.Bounded(t); count() != n; time.Sleep(time.Millisecond) {
 		if ctx.Err() != nil {
 			t.Fatalf("%d watches; want %d", count(), n)
 		}
@@ -56,7 +57,7 @@ func TestAWatchForACreationEndsWithItsWaits(t *testing.T) {
 		awaitWatches(t, 0, count)
 		<-last.Fired()
 		again := absent(t, t.Context(), s, "/never")
-		must.Get(s.CreateNamed(bounded(t), "/never", nil))(t)
+		must.Get(s.CreateNamed(zktest.Bounded(t), "/never", nil))(t)
 		<-again.Fired()
 		if !again.Created() {
 			t.Error("the watch has not fired for the creation")
@@ -81,7 +82,7 @@ func TestAWatchForACreationEndsWithItsWaits(t *testing.T) {
 // Any answer to the creation of a parent shows whether the server supports removing watches.
 // The session then does not probe.
 func TestACreatedParentShowsWhetherWatchesCanBeRemoved(t *testing.T) {
-	srv, ctx := embedded(t), bounded(t)
+	srv, ctx := embedded(t), zktest.Bounded(t)
 	closed := to(srv)
 	closed.ACL = []recipes.ACL{{Permissions: recipes.PermRead, Scheme: "world", ID: "anyone"}}
 	must.Do(t, open(t, closed).Create(ctx, "/closed", nil))
@@ -138,7 +139,7 @@ func TestAServerBefore35IsNotAskedToRemoveAWatch(t *testing.T) {
 // wakes.
 func TestARemovalTakesNoWakeUp(t *testing.T) {
 	srv := embedded(t)
-	s, other, ctx := open(t, to(srv)), open(t, to(srv)), bounded(t)
+	s, other, ctx := open(t, to(srv)), open(t, to(srv)), zktest.Bounded(t)
 	for n := range 300 {
 		path := fmt.Sprintf("/n-%d", n)
 		first, cancel := context.WithCancel(ctx)
@@ -180,7 +181,7 @@ func TestARemovalTakesNoWakeUp(t *testing.T) {
 // A read sets no watch at the server unless the caller waits for it: an unneeded watch could
 // not be removed.
 func TestAReadLeavesNoWatch(t *testing.T) {
-	srv, ctx := embedded(t), bounded(t)
+	srv, ctx := embedded(t), zktest.Bounded(t)
 	s := open(t, to(srv))
 	must.Get(s.CreateNamed(ctx, "/x", nil))(t)
 	must.Do(t, s.Ensure(ctx, "/line")) // so that the lost reply is that of a bare znode

@@ -9,6 +9,7 @@ import (
 
 	"github.com/zkrecipes/zkrecipes/internal/testing/must"
 	"github.com/zkrecipes/zkrecipes/internal/testing/watchdog"
+	"github.com/zkrecipes/zkrecipes/internal/testing/zktest"
 	"github.com/zkrecipes/zkrecipes/internal/zkserver"
 	"github.com/zkrecipes/zkrecipes/recipes"
 	"github.com/zkrecipes/zkrecipes/recipes/zookeeper/internal/session"
@@ -35,7 +36,7 @@ func notFired(t *testing.T, w *session.Watch) {
 // CURATOR-14, 332, kazoo#175: watches of abandoned waits piled up.
 func TestAbandonedWaitsShareOneWatch(t *testing.T) {
 	srv := embedded(t)
-	s, ctx := open(t, to(srv)), bounded(t)
+	s, ctx := open(t, to(srv)), zktest.Bounded(t)
 	path := must.Get(s.CreateProtected(ctx, "/w", "lock-", nil))(t)
 	var last *session.Watch
 	for range 50 {
@@ -57,7 +58,7 @@ func TestAbandonedWaitsShareOneWatch(t *testing.T) {
 func TestAReadOfADeletedZnodeLeavesNoWatch(t *testing.T) {
 	srv := embedded(t)
 	s := open(t, to(srv))
-	if _, _, err := s.GetW(bounded(t), "/gone"); !errors.Is(err, recipes.ErrNoNode) {
+	if _, _, err := s.GetW(zktest.Bounded(t), "/gone"); !errors.Is(err, recipes.ErrNoNode) {
 		t.Fatalf("got %v", err)
 	}
 	if n := srv.Watches(); n != 0 {
@@ -72,7 +73,7 @@ func TestAReaderAfterAReconnectIsWoken(t *testing.T) {
 	srv := embedded(t)
 	cfg := to(srv)
 	cfg.MaxPacket = 4 << 10 // room for some 80 watches
-	s, other, ctx := open(t, cfg), open(t, to(srv)), bounded(t)
+	s, other, ctx := open(t, cfg), open(t, to(srv)), zktest.Bounded(t)
 	const n = 200
 	var paths []string
 	readAll := func() (watches []*session.Watch) {
@@ -108,7 +109,7 @@ func TestAReaderAfterAReconnectIsWoken(t *testing.T) {
 // (ZOOKEEPER-4655: setting the watch again missed it).
 func TestAChangeDuringASuspensionIsSeen(t *testing.T) {
 	srv := embedded(t)
-	s, other, ctx := open(t, to(srv)), open(t, to(srv)), bounded(t)
+	s, other, ctx := open(t, to(srv)), open(t, to(srv)), zktest.Bounded(t)
 	path := must.Get(other.CreateProtected(ctx, "/s", "lock-", nil))(t)
 	if _, _, err := s.GetW(ctx, path); err != nil {
 		t.Fatal(err)
@@ -127,7 +128,7 @@ func TestAChangeDuringASuspensionIsSeen(t *testing.T) {
 // go-zookeeper's event channel has room for six events and drops others silently.
 func TestAFloodOfEventsLosesNone(t *testing.T) {
 	srv := embedded(t)
-	s, other, ctx := open(t, to(srv)), open(t, to(srv)), bounded(t)
+	s, other, ctx := open(t, to(srv)), open(t, to(srv)), zktest.Bounded(t)
 	const n = 200
 	var paths []string
 	var watches []*session.Watch
@@ -163,7 +164,7 @@ func TestACancelledReadReturnsAtOnce(t *testing.T) {
 // watches the same znode. The waiter behind is notified of the handoff, the owner only of the
 // deletion.
 func TestWatchesOfOnePlaceAreKeptApart(t *testing.T) {
-	srv, ctx := embedded(t), bounded(t)
+	srv, ctx := embedded(t), zktest.Bounded(t)
 	s := open(t, to(srv))
 	for name, own := range map[string]func(place session.BareZnode) (*session.Watch, error){
 		"PlaceW": func(place session.BareZnode) (*session.Watch, error) { return s.BareW(ctx, place) },
@@ -198,7 +199,7 @@ func TestWatchesOfOnePlaceAreKeptApart(t *testing.T) {
 // The session keeps a watch as long as the server has it: not after a read that failed, and not
 // after the connection was lost.
 func TestWatchesAreForgotten(t *testing.T) {
-	srv, ctx := embedded(t), bounded(t)
+	srv, ctx := embedded(t), zktest.Bounded(t)
 	s := open(t, to(srv))
 	place := bare(t, s, "/line")
 	must.Get(s.CreateNamed(ctx, "/line/x", nil))(t)
