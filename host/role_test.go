@@ -53,7 +53,6 @@ var roles = map[string]func(){
 	"older plugin":      serveOlder,
 	"unary plugin":      serveUnary,
 	"traced plugin":     serveTraced,
-	"limited plugin":    serveLimited,
 	"hostile":           func() { hostile(); servePlugin() },
 	"noisy":             func() { fmt.Println("hello from init"); servePlugin() },
 	"dying":             func() { fmt.Fprintln(os.Stderr, "cannot find my\nconfiguration"); os.Exit(3) },

@@ -31,3 +31,11 @@ func TestAnInvalidOptionIsRefused(t *testing.T) {
 		t.Errorf("%v", err)
 	}
 }
+
+func TestNegativeLimitsAreRefused(t *testing.T) {
+	for _, l := range []Limits{{Sessions: -1}, {Grants: -1}, {Watches: -1}, {Message: -1}} {
+		if _, err := l.Normalize(); err == nil || !strings.Contains(err.Error(), "must be positive") {
+			t.Errorf("%+v: %v", l, err)
+		}
+	}
+}

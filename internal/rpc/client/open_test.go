@@ -3,6 +3,7 @@ package client_test
 import (
 	"context"
 	"errors"
+	"strings"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -11,6 +12,7 @@ import (
 	"go.opentelemetry.io/otel/sdk/metric/metricdata"
 	"google.golang.org/grpc"
 
+	"github.com/zkrecipes/zkrecipes/internal/rpc/server"
 	"github.com/zkrecipes/zkrecipes/internal/telemetry"
 	"github.com/zkrecipes/zkrecipes/internal/testing/fake"
 	"github.com/zkrecipes/zkrecipes/internal/testing/must"
@@ -39,6 +41,16 @@ func TestOpenWaitsForTheFirstEcho(t *testing.T) {
 		}
 		matches(t, err, recipes.ErrUnavailable, context.Canceled)
 	})
+}
+
+// The plugin refuses the message unread, and runs on.
+func TestAConfigurationThatIsTooLargeIsNoLossOfThePlugin(t *testing.T) {
+	l := newLinkWithin(t, server.Limits{Message: 4 << 10}, new(fake.World).Open)
+	acl := []recipes.ACL{{Permissions: recipes.PermAll, Scheme: "x", ID: strings.Repeat("x", 8<<10)}}
+	_, err := l.client.Open(ctx(t), recipes.SessionConfig{Servers: []string{"fake"}, ACL: acl})
+	if matches(t, err, recipes.ErrTooLarge); errors.Is(err, recipes.ErrPluginLost) {
+		t.Error(err)
+	}
 }
 
 // beatless drops the heartbeats of a session's stream.
