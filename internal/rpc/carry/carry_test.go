@@ -33,9 +33,6 @@ import (
 
 func TestMain(m *testing.M) { leaktest.Main(m) }
 
-// patience bounds every wait of a test. A correct program never waits that long.
-const patience = watchdog.Patience
-
 // locks is a service with one method.
 type locks struct {
 	pb.UnimplementedLockServiceServer
