@@ -219,21 +219,17 @@ func (e *Evidence) Asking(l *Lease, at time.Time) Proof {
 }
 
 // Answered records a contact that was sent at the given time and is answered now, and what its
-// answer proves.
+// answer proves. It keeps no contact that closely follows another. It ages the others: a session
+// that holds nothing may never send a leading request.
 func (e *Evidence) Answered(l *Lease, sent time.Time, p Proof) {
-	c := contact{sent.Sub(l.start), time.Since(l.start)}
+	c, youth := contact{sent.Sub(l.start), time.Since(l.start)}, youth(l.Timeout())
 	raise(&l.contact, c.sent)
-	e.keep(c, youth(l.Timeout()))
+	e.age(c.answered, youth)
+	if n := len(e.young); n == 0 || c.answered-e.young[n-1].answered >= youth/contactsKept {
+		e.young = append(e.young, c)
+	}
 	e.asked = max(e.asked, p.asks)
 	raise(&l.known, p.knows)
-}
-
-// keep adds a contact that was answered just now, unless it closely follows another.
-func (e *Evidence) keep(c contact, youth time.Duration) {
-	if n := len(e.young); n > 0 && c.answered-e.young[n-1].answered < youth/contactsKept {
-		return
-	}
-	e.young = append(e.young, c)
 }
 
 // age moves the contacts that are no longer young into old.
