@@ -88,11 +88,11 @@ func (s *Session) ProvedUntil() time.Time { return s.lease.ProvedUntil() }
 func (s *Session) EndHold() { s.lease.End() }
 
 // confirm sends a leading request at least every tenth of the timeout, until the session holds
-// nothing. The session's other writes and syncs count. Inspect adds reads.
+// nothing. The session's other writes and syncs count once they are answered. Inspect adds reads.
 //
-// If a sync is not answered for a quarter of the timeout, the server may be cut off from the
-// leader. Only the missing answer shows that. So the session moves to another server while there
-// is time.
+// If a sync is not answered, the server may be cut off from the leader. Only the missing answer
+// shows that. So the session moves to another server while there is time. It checks a tenth of the
+// timeout at a time, and moves at the first check that is a quarter of the timeout after the sync.
 func (s *Session) confirm() {
 	sent := confirmation{at: time.Now()}
 	timer := time.NewTimer(s.untilConfirmation(sent.at))
