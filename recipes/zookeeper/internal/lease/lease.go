@@ -205,8 +205,8 @@ type Evidence struct {
 }
 
 // Proof holds what the answer to a leading request proves: the leader has asked for all
-// contacts sent until asks, and has received those sent until knows. The request was sent at
-// sent. The zero value proves nothing.
+// contacts sent until asks, and has received those sent until knows. sent is
+// when the request was sent. The zero value proves nothing.
 type Proof struct{ sent, asks, knows time.Duration }
 
 // Asking returns what the answer to a leading request, sent at that time, will prove.

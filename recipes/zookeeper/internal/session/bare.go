@@ -113,7 +113,7 @@ func (c *bareCreation) join() error {
 	}
 	if c.count {
 		c.parentKey = watchKey{path: c.session.full(gopath.Dir(c.path))}
-		c.watch, c.arms, c.since = c.session.watches.join(c.parentKey, 0)
+		c.watch, c.arms, c.since = c.session.watches.join(c.parentKey)
 		c.requests = append(c.requests[:1], conn.Exists(c.parentKey.path, c.arms))
 	}
 	return nil

@@ -22,3 +22,13 @@ func (s *Session) Holds() int64 { return s.lease.Holds() }
 
 // Identified reports whether the session has an identity that no server has refused so far.
 func (s *Session) Identified() bool { return s.wire.Identified() }
+
+// Waits returns the number of contexts that wait for the creation of the znode at path.
+func (s *Session) Waits(path string) int {
+	s.watches.mu.Lock()
+	defer s.watches.mu.Unlock()
+	if w := s.watches.byKey[watchKey{path: s.full(path)}]; w != nil {
+		return len(w.waits)
+	}
+	return 0
+}
