@@ -229,6 +229,32 @@ func TestWritesConfirmAHold(t *testing.T) {
 	})
 }
 
+// Holds at one path share a read, and each of them sees its result.
+func TestInspectionsOfOnePathShareARead(t *testing.T) {
+	onVirtualTime(t, func(t *testing.T, srv *zkserver.Server, s *session.Session) {
+		beginHold(t, s)
+		defer s.EndHold()
+		over := make(chan struct{})
+		defer close(over)
+		must.Do(t, s.Create(t.Context(), "/x", nil))
+		var seen [4]int
+		for i := range seen {
+			path := []string{"/", "/x"}[i%2]
+			s.Inspect(path, over, func(stat session.Stat) {
+				if (stat.Czxid > 0) == (path == "/x") { // the root has no creation
+					seen[i]++
+				}
+			})
+		}
+		before := srv.Counters().Requests[zkserver.OpExists]
+		time.Sleep(s.Timeout() + s.Timeout()/20)
+		synctest.Wait()
+		if n := srv.Counters().Requests[zkserver.OpExists] - before; n != 20 || seen != [4]int{10, 10, 10, 10} {
+			t.Errorf("%d reads, seen %v; want 20, and 10 by each inspection", n, seen)
+		}
+	})
+}
+
 func beginHold(t *testing.T, s *session.Session) {
 	t.Helper()
 	must.Do(t, s.BeginHold(t.Context()))
