@@ -1,7 +1,10 @@
 package session
 
 // Exported for tests of package session_test.
-const IdleReceipts = idleReceipts
+const (
+	IdleReceipts = idleReceipts
+	MostDialects = mostDialects
+)
 
 // Places returns the number of bare znodes that the session remembers.
 func (s *Session) Places() int {
