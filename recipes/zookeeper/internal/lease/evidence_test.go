@@ -124,7 +124,7 @@ func TestTheBoundsOfYouth(t *testing.T) {
 		synctest.Test(t, func(t *testing.T) {
 			c := &connection{lease: New(time.Now())}
 			c.lease.SetTimeout(timeout)
-			time.Sleep(5)
+			time.Sleep(5 * time.Nanosecond)
 			c.ping()
 			time.Sleep(after)
 			c.ping()
