@@ -103,15 +103,31 @@ func (c command) duel(ctx context.Context, s settings) (err error) {
 		{s.against, filepath.Join(dir, "against"), nil},
 		{self, filepath.Join(dir, "this"), nil},
 	}
+	args := append([]string{"-servers=" + strings.Join(srv.session.Servers, ",")}, s.passed...)
+	err = c.pairs(ctx, trials, s.Seed, args, &builds, written)
+	if len(builds[0].runs) > 0 { // also the pairs before a failure
+		if lost := files.commit(); lost != nil {
+			err = errors.Join(err, unwritten{lost})
+		}
+	}
+	if err != nil {
+		return err
+	}
+	return c.compareBuilds(builds)
+}
+
+// pairs runs each trial with both builds. It appends the records to those of the builds, and to
+// the files that are not nil.
+func (c command) pairs(ctx context.Context, trials []bench.Trial, seed uint64, args []string, builds *[2]build, written [2]*output) error {
 	progress := c.newProgress(trials)
 	defer progress.end()
 	for done, trial := range trials {
 		progress.begin(trial)
-		args := append(trialArgs(trial, s.Seed), "-servers="+strings.Join(srv.session.Servers, ","))
 		var pair [2]record.Run
 		for turn := range pair {
 			i := (turn + done) % 2
-			if pair[i], err = builds[i].run(ctx, append(args, s.passed...)); err != nil {
+			var err error
+			if pair[i], err = builds[i].run(ctx, append(trialArgs(trial, seed), args...)); err != nil {
 				if ctx.Err() != nil {
 					err = &interruption{done: done, trials: len(trials)}
 				}
@@ -133,11 +149,7 @@ func (c command) duel(ctx context.Context, s settings) (err error) {
 			}
 		}
 	}
-	progress.end()
-	if err := files.commit(); err != nil {
-		return unwritten{err}
-	}
-	return c.compareBuilds(builds)
+	return nil
 }
 
 func (c command) compareBuilds(builds [2]build) error {

@@ -7,11 +7,13 @@ import (
 	"maps"
 	"os"
 	"os/exec"
+	"os/signal"
 	"path/filepath"
 	"regexp"
 	"strconv"
 	"strings"
 	"sync"
+	"syscall"
 	"testing"
 	"time"
 
@@ -26,6 +28,7 @@ import (
 // time, or a share of the time between two releases such as 10%. A busy machine does not make its
 // trials invalid.
 func buildMain() {
+	signal.Ignore(syscall.Signal(25)) // SIGXFSZ: a write beyond ulimit -f is an error, as on a full disk
 	c := command{stdout: os.Stdout, stderr: os.Stderr, transports: maps.Clone(transports), terminal: terminal, check: allValid}
 	if slower := os.Getenv("SLOWER"); slower != "" {
 		by := &slowness{}

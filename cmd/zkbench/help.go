@@ -161,13 +161,14 @@ within -patience, or dies, the others end and name it.
 Exit codes:
 
 	0    all trials were measured
-	1    a server, a session or an output failed; results so far are on stdout, and
-	     -out and -record are not written
+	1    a server, a session or an output failed
 	2    the flags cannot be used; nothing was run
 	3    a lock broke its promise; the message names the trial
 	4    all trials were measured, but more than half of all trials are invalid, or
 	     more than half of those of a row with three or more
-	130  interrupted; results so far are on stdout or in -out, and in -record
+	130  interrupted
+
+However a run ends, the results so far are on stdout or in -out, and in -record.
 
 Flags:
 

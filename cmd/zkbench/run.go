@@ -60,16 +60,10 @@ func (c command) experiment(ctx context.Context, s settings, args []string) (err
 	if crew != nil && crew.Number() != 1 {
 		return err // worker 1 writes the results
 	}
-	var lost error
-	interrupted := (*interruption)(nil)
-	keep := err == nil || errors.Is(err, errInvalid) || errors.As(err, &interrupted) && interrupted.done > 0
-	if keep {
-		lost = sink.commit()
+	if err == nil || sink.wrote {
+		err = errors.Join(err, sink.commit())
 	}
-	if !keep || lost != nil {
-		lost = errors.Join(lost, sink.rescue(c.results(s.show)))
-	}
-	return errors.Join(err, lost)
+	return err
 }
 
 // prepare opens the files for results, and starts the servers and transports.
@@ -190,7 +184,7 @@ func (c command) measure(ctx context.Context, e bench.Experiment, crew *workers.
 		known.ceiling.add(r)
 		progress.pause()
 		if err := out.write(r); err != nil {
-			return err
+			return unwritten{err}
 		}
 		progress.step()
 	}
