@@ -48,6 +48,8 @@ type Options struct {
 	Units []string
 }
 
+func (o Options) compares(k key) bool { return len(o.Units) == 0 || slices.Contains(o.Units, k.unit) }
+
 // DefaultOptions are an alpha of 5 %, intervals of 95 % and an effect of 5 %.
 func DefaultOptions() Options { return Options{Alpha: 0.05, Confidence: 0.95, Effect: 0.05} }
 
@@ -100,7 +102,7 @@ func Compare(a, b *Side, o Options) (Result, error) {
 
 func compareBy(r Result, a, b *Side, row func(k key, old, new []float64, o Options) Row) (Result, error) {
 	for _, k := range a.order {
-		if b.values[k] != nil && (len(r.Options.Units) == 0 || slices.Contains(r.Options.Units, k.unit)) {
+		if b.values[k] != nil && r.Options.compares(k) {
 			r.Rows = append(r.Rows, row(k, a.values[k], b.values[k], r.Options))
 		}
 	}
