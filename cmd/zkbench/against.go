@@ -17,6 +17,7 @@ import (
 	"golang.org/x/perf/benchunit"
 
 	"github.com/zkrecipes/zkrecipes/bench"
+	"github.com/zkrecipes/zkrecipes/bench/load"
 	"github.com/zkrecipes/zkrecipes/bench/record"
 	"github.com/zkrecipes/zkrecipes/internal/zkbench/compare"
 	"github.com/zkrecipes/zkrecipes/internal/zkbench/unit"
@@ -128,7 +129,7 @@ func (c command) pairs(ctx context.Context, trials []bench.Trial, seed uint64, a
 			i := (turn + done) % 2
 			var err error
 			if pair[i], err = builds[i].run(ctx, append(trialArgs(trial, seed), args...)); err != nil {
-				if ctx.Err() != nil {
+				if ctx.Err() != nil && !errors.Is(err, load.ErrBroken) {
 					err = &interruption{done: done, trials: len(trials)}
 				}
 				return err
@@ -206,8 +207,12 @@ func (b build) run(ctx context.Context, args []string) (record.Run, error) {
 	child.Cancel = func() error { return child.Process.Signal(os.Interrupt) }
 	child.WaitDelay = endTime
 	err := child.Run()
-	if exit := (*exec.ExitError)(nil); errors.As(err, &exit) && exit.ExitCode() == exitInvalid {
+	switch exit := (*exec.ExitError)(nil); {
+	case !errors.As(err, &exit):
+	case exit.ExitCode() == exitInvalid:
 		err = nil // the records are marked as invalid
+	case exit.ExitCode() == exitBroken:
+		err = load.ErrBroken
 	}
 	if err != nil {
 		return record.Run{}, fmt.Errorf("%s %s: %w\n%s", b.path, strings.Join(args, " "), err, strings.TrimSpace(said.String()))
