@@ -10,6 +10,7 @@ import (
 	"os/signal"
 	"path/filepath"
 	"regexp"
+	"slices"
 	"strconv"
 	"strings"
 	"sync"
@@ -85,6 +86,15 @@ func (s *slowness) holdUp() {
 		}
 	}
 	s.last = time.Now()
+}
+
+func TestFlagsArePassedToBothBuilds(t *testing.T) {
+	s := defaults()
+	flags := command{transports: transports}.flags(&s, "run")
+	must.Do(t, flags.Parse([]string{"-rate", "7", "-arrivals", "constant", "-via", "direct"}))
+	if s.pass(flags); !slices.Equal(s.passed, []string{"-arrivals=constant", "-rate=7"}) {
+		t.Errorf("%q", s.passed)
+	}
 }
 
 // TestAgainstFindsATenthAndNothingElse compares a build with itself, and with one that is
