@@ -195,6 +195,16 @@ func TestOutputThatCannotBeWrittenFailsTheRun(t *testing.T) {
 	}
 }
 
+func TestInterruptDoesNotReplaceAnAnswer(t *testing.T) {
+	ctx, cancel := context.WithCancel(t.Context())
+	cancel()
+	for err, want := range map[error]int{errVerdict: exitFailed, errInvalid: exitInvalid, unwritten{errInvalid}: exitFailed} {
+		if code := over(io.Discard, io.Discard, nil).exit(ctx, "run", err); code != want {
+			t.Errorf("%v: exit code %d; want %d", err, code, want)
+		}
+	}
+}
+
 func TestInterruptBeforeTheFirstResultWritesNothing(t *testing.T) {
 	ctx, cancel := context.WithCancel(t.Context())
 	interrupting := func(context.Context, recipes.SessionConfig) (recipes.Client, error) {
