@@ -144,7 +144,8 @@ Rules:
 	          -record keeps them and names those that the servers do not have.
 	Table     A speed is relative to the first strategy with as many contenders: the
 	          median ratio of their times, with an interval of 95%. It is ~ if a
-	          Mann-Whitney U test finds no difference (p 0.05).
+	          Mann-Whitney U test finds no difference (p 0.05), and "too few" if
+	          there are too few trials to find one.
 	Output    Progress and a table go to stderr: on a terminal a bar, elsewhere a line
 	          every 30 seconds. If stdout is a terminal, results are written only
 	          with -raw.

@@ -29,6 +29,7 @@ import (
 
 	"golang.org/x/perf/benchmath"
 	"golang.org/x/perf/benchunit"
+	"gonum.org/v1/gonum/stat/combin"
 
 	"github.com/zkrecipes/zkrecipes/internal/zkbench/table"
 )
@@ -258,10 +259,7 @@ func (r *Result) warn(a, b *Side) {
 // leastP is the smallest two-sided p-value of a U test of n and m values: two of all the
 // ways to choose n of n+m.
 func leastP(n, m int) float64 {
-	a, _ := math.Lgamma(float64(n + m + 1))
-	b, _ := math.Lgamma(float64(n + 1))
-	c, _ := math.Lgamma(float64(m + 1))
-	return min(1, 2*math.Exp(b+c-a))
+	return min(1, 2/combin.GeneralizedBinomial(float64(n+m), float64(n)))
 }
 
 // Write writes the comparison as text: a table for each unit, of Counts one with the counts that
