@@ -51,6 +51,9 @@ func (c command) experiment(ctx context.Context, s settings, args []string) (err
 		return err
 	}
 	env := environment(ctx, srv, args)
+	for _, name := range conditions {
+		env.Details[name] = s.condition(name)
+	}
 	if crew != nil {
 		env.Details["workers"] = strings.Join(crew.Workers(), "; ")
 	}
@@ -72,7 +75,7 @@ func (c command) prepare(ctx context.Context, s settings, end *cleanup) (e bench
 		return e, srv, out, former, err
 	}
 	end.add(out.discard)
-	if err = c.sameTrials(former, s); err != nil {
+	if err = s.sameTrials(former); err != nil {
 		return e, srv, out, former, err
 	}
 	stop, err := startProfiles(s.cpuprofile, s.memprofile)
