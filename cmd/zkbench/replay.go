@@ -146,20 +146,16 @@ type replayed struct {
 
 func (s replaySettings) schedule(l *traffic.Log) (*replay, error) {
 	r := &replay{}
-	paths := slices.Concat(l.Paths, l.Others)
-	var first time.Time
-	for _, p := range paths {
-		if n := len(p.Acquisitions); n > 0 && (first.IsZero() || p.Acquisitions[0].At.Before(first)) {
-			first = p.Acquisitions[0].At
-		}
-	}
-	sessions := map[string]int{}
-	for _, p := range paths {
-		one := &replayed{name: p.Name, recipe: load.Recipe(p.Kind), permits: p.Permits}
+	var paths []*traffic.Path
+	var first time.Time // of the acquisitions that are played
+	for _, p := range slices.Concat(l.Paths, l.Others) {
 		why := ""
+		if len(p.Acquisitions) == 0 {
+			continue
+		}
 		if p.Kind == string(recipes.KindSemaphore) && p.Permits == 0 {
 			why = "its number of permits is not in the log"
-		} else if slices.ContainsFunc(r.paths, func(other *replayed) bool { return other.name == p.Name }) {
+		} else if slices.ContainsFunc(paths, func(other *traffic.Path) bool { return other.Name == p.Name }) {
 			why = "another recipe has the same path"
 		} else if err := recipes.ValidatePath("/zkbench" + strings.TrimSuffix(p.Name, "/")); err != nil {
 			return nil, err
@@ -168,6 +164,14 @@ func (s replaySettings) schedule(l *traffic.Log) (*replay, error) {
 			r.strange = append(r.strange, fmt.Sprintf("%s, %s: %s", p.Name, p.Kind, why))
 			continue
 		}
+		paths = append(paths, p)
+		if at := p.Acquisitions[0].At; first.IsZero() || at.Before(first) {
+			first = at
+		}
+	}
+	sessions := map[string]int{}
+	for _, p := range paths {
+		one := &replayed{name: p.Name, recipe: load.Recipe(p.Kind), permits: p.Permits}
 		for _, a := range p.Acquisitions {
 			at := time.Duration(float64(a.At.Sub(first)) / s.speed)
 			if s.length > 0 && at > s.length {
@@ -243,7 +247,7 @@ func (c command) replay(ctx context.Context, s replaySettings, r *replay) (err e
 		c.warn("the replay did not keep up: %v", err)
 		return errInvalid
 	case err != nil && ctx.Err() != nil && !errors.Is(err, load.ErrBroken):
-		return &interruption{trials: 1}
+		return &interruption{why: errors.New("during the replay")}
 	case err != nil:
 		return err
 	}

@@ -126,6 +126,8 @@ type interruption struct {
 
 func (i *interruption) Error() string {
 	switch {
+	case i.trials == 0 && i.why != nil: // no trials are run
+		return i.why.Error()
 	case i.trials == 0 && i.done == 0:
 		return "before the first trial"
 	case i.trials == 0:
