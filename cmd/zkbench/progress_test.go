@@ -120,9 +120,10 @@ func TestMostlyInvalidTrialsAreAnExitCode(t *testing.T) {
 		{"half", of(2, true, false), false},
 		{"more than half", of(2, true, false, true), true},
 		{"more than half of one row, few of all", append(of(2, true, true, false), of(3, false, false, false)...), true},
+		{"all repeated by a continued sweep", of(2, true, true, true, false, false), false},
 		{"a row that is too short to decide, few of all", append(of(2, true, true), of(3, false, false, false)...), false},
 	} {
-		if got := mostlyInvalid(tt.records); got != tt.want {
+		if got := mostlyInvalid(tt.records, 2); got != tt.want {
 			t.Errorf("%s: %v", tt.name, got)
 		}
 	}

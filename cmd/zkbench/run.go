@@ -196,7 +196,7 @@ func (c command) measure(ctx context.Context, e bench.Experiment, crew *workers.
 	if crew != nil {
 		crew.Finish(ctx)
 	}
-	if mostlyInvalid(records) {
+	if mostlyInvalid(records, e.Count) {
 		return errInvalid
 	}
 	return nil
@@ -204,26 +204,30 @@ func (c command) measure(ctx context.Context, e bench.Experiment, crew *workers.
 
 // mostlyInvalid reports whether more than half of all trials are invalid, or more than half of
 // those of a row with three or more. A smaller row does not decide, so that one pause of a busy
-// machine does not fail a first run.
-func mostlyInvalid(records []record.Record) bool {
+// machine does not fail a first run. The invalid trials of a row with count valid ones do not
+// matter, because a continued sweep has repeated them.
+func mostlyInvalid(records []record.Record, count int) bool {
 	const decides = 3
-	trials, balance := map[string]int{}, map[string]int{} // of each row; balance is invalid trials minus valid ones
-	all := 0
+	valid, invalid := map[string]int{}, map[string]int{} // trials of each row
+	more := 0                                            // invalid trials than valid ones
 	for _, r := range records {
-		more := 1
 		if r.Valid() {
-			more = -1
+			valid[r.Name()]++
+			more--
+		} else {
+			invalid[r.Name()]++
 		}
-		trials[r.Name()]++
-		balance[r.Name()] += more
-		all += more
 	}
-	for row, more := range balance {
-		if more > 0 && trials[row] >= decides {
+	for row, n := range invalid {
+		switch {
+		case valid[row] >= count:
+		case n > valid[row] && n+valid[row] >= decides:
 			return true
+		default:
+			more += n
 		}
 	}
-	return all > 0
+	return more > 0
 }
 
 // trialOf runs a trial. With a crew, worker 1 gets the merged record of all workers; for the
