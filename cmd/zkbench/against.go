@@ -137,6 +137,7 @@ func (c command) pairs(ctx context.Context, trials []bench.Trial, seed uint64, a
 		}
 		progress.step()
 		if invalid := append(slices.Clone(pair[0].Records[0].Invalid), pair[1].Records[0].Invalid...); len(invalid) > 0 {
+			progress.pause()
 			c.warn("left out the pair of trial %d, because a trial is invalid: %s", trial.Number, strings.Join(invalid, "; "))
 			continue
 		}
