@@ -197,7 +197,7 @@ func (s planSettings) held(w io.Writer, models []fitted) bool {
 			continue
 		}
 		wait := func(e plan.Estimate) string {
-			return fmt.Sprintf("%s (%s to %s)", quantity(e.Value), quantity(e.Lo), quantity(e.Hi))
+			return fmt.Sprintf("%s (%s to %s)", unit.Nanoseconds(e.Value), unit.Nanoseconds(e.Lo), unit.Nanoseconds(e.Hi))
 		}
 		fmt.Fprintf(w, "one lock %g times a second for %v: busy %.0f%% of the time, an acquisition waits %s in the median and %s at p99: %s\n",
 			s.lineRate, s.hold, 100*busy.Share, wait(busy.P50), wait(busy.P99), m.Name)
@@ -206,10 +206,6 @@ func (s planSettings) held(w io.Writer, models []fitted) bool {
 		fmt.Fprintf(w, "one lock: refused: %v; make them with: %s\n", plan.ErrNotDrain, sweepCommand(fitted{Model: new(plan.Model)}, ""))
 	}
 	return answered
-}
-
-func quantity(ns float64) time.Duration {
-	return time.Duration(ns).Round(10 * time.Microsecond)
 }
 
 func (s planSettings) describe(w io.Writer, m fitted) bool {

@@ -21,6 +21,7 @@ import (
 	"github.com/zkrecipes/zkrecipes/internal/zkbench/sessions"
 	"github.com/zkrecipes/zkrecipes/internal/zkbench/table"
 	"github.com/zkrecipes/zkrecipes/internal/zkbench/traffic"
+	"github.com/zkrecipes/zkrecipes/internal/zkbench/unit"
 	"github.com/zkrecipes/zkrecipes/recipes"
 )
 
@@ -283,7 +284,7 @@ func (c command) compareWaits(s replaySettings, r *replay, about record.Server) 
 	}
 	rows = append(rows, all.row())
 	if _, err := fmt.Fprintf(c.stdout, "waits in production, and in the replay on %s, at %g times the speed\n%sheld: %s in production and %s in the replay, in the mean\n",
-		report.Servers(about), s.speed, table.Align(rows, 2), waitText(float64(all.held)/float64(len(all.production))), waitText(all.Service.Mean())); err != nil {
+		report.Servers(about), s.speed, table.Align(rows, 2), unit.Nanoseconds(float64(all.held)/float64(len(all.production))), unit.Nanoseconds(all.Service.Mean())); err != nil {
 		return err
 	}
 	if behind > 0 {
@@ -294,11 +295,9 @@ func (c command) compareWaits(s replaySettings, r *replay, about record.Server) 
 
 func (p *replayed) row() []string {
 	slices.Sort(p.production)
-	then := func(q float64) string { return waitText(stat.Quantile(q, stat.Empirical, p.production, nil)) }
-	now := func(h *hdrhistogram.Histogram, q float64) string { return waitText(float64(h.ValueAtPercentile(q))) }
-	return []string{p.name, string(p.recipe), fmt.Sprint(len(p.acquisitions)), then(0.5), then(0.99), then(1), now(p.Wait, 50), now(p.Wait, 99), waitText(float64(p.Wait.Max()))}
-}
-
-func waitText(ns float64) string {
-	return time.Duration(ns).Round(100 * time.Microsecond).String()
+	then := func(q float64) string { return unit.Nanoseconds(stat.Quantile(q, stat.Empirical, p.production, nil)) }
+	now := func(h *hdrhistogram.Histogram, q float64) string {
+		return unit.Nanoseconds(float64(h.ValueAtPercentile(q)))
+	}
+	return []string{p.name, string(p.recipe), fmt.Sprint(len(p.acquisitions)), then(0.5), then(0.99), then(1), now(p.Wait, 50), now(p.Wait, 99), unit.Nanoseconds(float64(p.Wait.Max()))}
 }
