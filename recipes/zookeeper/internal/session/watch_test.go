@@ -5,12 +5,14 @@ import (
 	"errors"
 	"fmt"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"github.com/zkrecipes/zkrecipes/internal/testing/must"
 	"github.com/zkrecipes/zkrecipes/internal/testing/watchdog"
 	"github.com/zkrecipes/zkrecipes/internal/zkserver"
 	"github.com/zkrecipes/zkrecipes/recipes"
+	"github.com/zkrecipes/zkrecipes/recipes/zookeeper/internal/conn"
 	"github.com/zkrecipes/zkrecipes/recipes/zookeeper/internal/session"
 )
 
@@ -229,5 +231,42 @@ func TestWatchesAreForgotten(t *testing.T) {
 	cutAndWait(t, srv, s)
 	if n := s.WatchesKept(); n != 0 {
 		t.Errorf("%d watches of a lost connection are kept", n)
+	}
+}
+
+// Two watches that are needed together are set on one connection, even if it is replaced between
+// them.
+func TestAPredecessorIsWatchedOnTheConnectionOfTheOwnWatch(t *testing.T) {
+	onVirtualTime(t, func(t *testing.T, srv *zkserver.Server, s *session.Session) {
+		ctx := t.Context()
+		ahead, place := bare(t, s, "/line"), bare(t, s, "/line")
+		must.Get(s.BareW(ctx, place))(t)
+		proceed := s.DelayWatch(ahead.Path)
+		watched := make(chan error)
+		var own *session.Watch
+		go func() {
+			var err error
+			_, _, own, err = s.Predecessor(ctx, place, ahead.Path)
+			watched <- err
+		}()
+		synctest.Wait() // its own watch is joined
+		cutAndWait(t, srv, s)
+		proceed()
+		must.Do(t, <-watched)
+		must.Do(t, s.DeleteOnce(ctx, place.Path, -1))
+		synctest.Wait()
+		if !session.Happened(own.Fired()) {
+			t.Error("only its predecessor is watched")
+		}
+	})
+}
+
+// What was found about the watches of a connection says nothing about the next one.
+func TestNothingIsSentOnALaterConnectionThanItsWatches(t *testing.T) {
+	srv := embedded(t)
+	s := open(t, to(srv))
+	err := s.SendAfter(bounded(t), func() error { cutAndWait(t, srv, s); return nil })
+	if !errors.Is(err, conn.ErrNotSent) {
+		t.Errorf("got %v", err)
 	}
 }
