@@ -3,6 +3,8 @@ package session
 import (
 	"context"
 
+	"golang.org/x/time/rate"
+
 	"github.com/zkrecipes/zkrecipes/recipes/zookeeper/internal/conn"
 )
 
@@ -28,6 +30,9 @@ func (s *Session) Holds() int64 { return s.lease.Holds() }
 
 // Identified reports whether the session has an identity that no server has refused so far.
 func (s *Session) Identified() bool { return s.wire.Identified() }
+
+// Pace limits the session's reads per second.
+func (s *Session) Pace(reads rate.Limit) { s.pace = rate.NewLimiter(reads, 1) }
 
 // SendAfter sends a request after prepare, like the creation and the release of a bare znode.
 func (s *Session) SendAfter(ctx context.Context, prepare func() error) error {

@@ -78,14 +78,17 @@ func readAgain[T any](ctx context.Context, s *Session, what, path string, f func
 }
 
 // paced is ask for a read that sets no watch: SessionConfig.ReadsPerSecond delays it.
-func paced[T any](ctx context.Context, s *Session, what, path string, request conn.Request, read func(conn.Reply) (T, error)) (T, error) {
+func paced[T any](ctx context.Context, s *Session, what, path string, request conn.Request, read func(conn.Reply) (T, error)) (none T, _ error) {
 	if s.pace != nil {
-		turn := time.NewTimer(s.pace.Reserve().Delay())
-		defer turn.Stop()
+		turn := s.pace.Reserve()
+		timer := time.NewTimer(turn.Delay())
+		defer timer.Stop()
 		select {
-		case <-turn.C:
+		case <-timer.C:
+		case <-s.Done():
+			return none, s.Err()
 		case <-ctx.Done():
-			var none T
+			turn.Cancel() // otherwise later reads would wait for it
 			return none, s.Interrupted(what+" "+path, ctx)
 		}
 	}

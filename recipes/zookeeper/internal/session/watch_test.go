@@ -270,3 +270,34 @@ func TestNothingIsSentOnALaterConnectionThanItsWatches(t *testing.T) {
 		t.Errorf("got %v", err)
 	}
 }
+
+// A read that gives up leaves its turn to the next one, and the end of the session ends its wait.
+func TestACancelledReadGivesItsTurnBack(t *testing.T) {
+	onVirtualTime(t, func(t *testing.T, _ *zkserver.Server, s *session.Session) {
+		s.Pace(1)
+		must.Get(s.Stat(t.Context(), "/"))(t)
+		start := time.Now()
+		cancelled, cancel := context.WithCancel(t.Context())
+		cancel()
+		for range 100 {
+			if _, err := s.Stat(cancelled, "/"); !errors.Is(err, context.Canceled) {
+				t.Error(err)
+			}
+		}
+		must.Get(s.Stat(t.Context(), "/"))(t)
+		if waited := time.Since(start); waited > time.Second {
+			t.Errorf("the next read waits %s", waited)
+		}
+		result := make(chan error)
+		go func() {
+			_, err := s.Stat(t.Context(), "/")
+			result <- err
+		}()
+		synctest.Wait()
+		start = time.Now()
+		closeNow(s)
+		if err := <-result; !errors.Is(err, recipes.ErrClosed) || time.Since(start) > time.Second/2 {
+			t.Errorf("%s after the end of the session: %v", time.Since(start), err)
+		}
+	})
+}
