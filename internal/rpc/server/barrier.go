@@ -7,6 +7,11 @@ import (
 	"github.com/zkrecipes/zkrecipes/recipes"
 )
 
+var barrierOffers = []offer{
+	{&pb.BarrierService_ServiceDesc, []string{"barrier"}},
+	{&pb.DoubleBarrierService_ServiceDesc, []string{"double-barrier"}},
+}
+
 func barrier(t target) (recipes.Barrier, error) { return t.Barrier(t.path) }
 
 func (s service) SetBarrier(ctx context.Context, r *pb.SetBarrierRequest) (*pb.SetBarrierResponse, error) {

@@ -10,6 +10,15 @@ import (
 	"github.com/zkrecipes/zkrecipes/recipes"
 )
 
+var groupOffers = []offer{{&pb.GroupService_ServiceDesc, []string{"group"}}}
+
+var dataOffers = []offer{
+	{&pb.NamesService_ServiceDesc, []string{"names"}},
+	{&pb.ConfigurationService_ServiceDesc, []string{"configuration"}},
+	{&pb.CounterService_ServiceDesc, []string{"counter"}},
+	{&pb.LatchService_ServiceDesc, []string{"latch"}},
+}
+
 func names(t target) (recipes.Names, error) { return t.Names(t.path) }
 
 func (s service) RegisterName(ctx context.Context, r *pb.RegisterNameRequest) (*pb.RegisterNameResponse, error) {

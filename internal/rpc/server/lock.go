@@ -12,6 +12,18 @@ import (
 	"github.com/zkrecipes/zkrecipes/recipes"
 )
 
+var lockOffers = []offer{
+	{&pb.LockService_ServiceDesc, []string{"lock"}},
+	{&pb.ElectionService_ServiceDesc, []string{"election"}},
+}
+
+var lineOffers = []offer{
+	{&pb.ReadWriteLockService_ServiceDesc, []string{"shared-lock"}},
+	{&pb.SemaphoreService_ServiceDesc, []string{"semaphore", "slots"}},
+	{nil, []string{"priority-lock"}},
+	{&pb.ContenderService_ServiceDesc, []string{"contenders", "dialects"}},
+}
+
 func (s service) Acquire(ctx context.Context, r *pb.AcquireRequest) (*pb.AcquireResponse, error) {
 	open := func(t target, joined func(recipes.Place)) (recipes.Lock, error) {
 		return t.Lock(t.path, recipes.LockConfig{

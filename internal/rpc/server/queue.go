@@ -9,6 +9,8 @@ import (
 	"github.com/zkrecipes/zkrecipes/recipes"
 )
 
+var queueOffers = []offer{{&pb.QueueService_ServiceDesc, []string{"queue", "priority-queue"}}}
+
 // consumer opens the queue of a request, for receiving.
 func consumer(r interface{ GetQueue() *pb.QueueRef }) func(target) (recipes.Consumer, error) {
 	return func(t target) (recipes.Consumer, error) {
