@@ -35,7 +35,7 @@ func (l lock) TryAcquire(ctx context.Context) (recipes.Hold, error) {
 }
 
 func (l lock) acquire(ctx context.Context, try bool) (recipes.Hold, error) {
-	g, err := l.recipe.acquire(ctx, "lock", l.cfg.Joined, func(ctx context.Context, id string, resumed *pb.Grant) (answer, error) {
+	g, _, err := l.recipe.acquire(ctx, "lock", l.cfg.Joined, func(ctx context.Context, id string, resumed *pb.Grant) (answer, error) {
 		return l.s.locks.Acquire(ctx, &pb.AcquireRequest{
 			Session: l.s.handle, RequestId: id,
 			Path: l.path, Strategy: string(l.cfg.Strategy), Dialect: l.dialect, Data: l.cfg.Data,
@@ -79,7 +79,7 @@ func (m semaphore) TryAcquire(ctx context.Context) (recipes.Hold, error) {
 }
 
 func (m semaphore) acquire(ctx context.Context, try bool) (recipes.Hold, error) {
-	g, err := m.recipe.acquire(ctx, "semaphore", m.cfg.Joined, func(ctx context.Context, id string, resumed *pb.Grant) (answer, error) {
+	g, _, err := m.recipe.acquire(ctx, "semaphore", m.cfg.Joined, func(ctx context.Context, id string, resumed *pb.Grant) (answer, error) {
 		return m.s.semaphores.AcquirePermit(ctx, &pb.AcquirePermitRequest{
 			Session: m.s.handle, RequestId: id,
 			Path: m.path, Strategy: string(m.cfg.Strategy), Data: m.cfg.Data,
@@ -130,22 +130,17 @@ func (m slots) TryAcquire(ctx context.Context) (recipes.SlotHold, error) {
 }
 
 func (m slots) acquire(ctx context.Context, try bool) (recipes.SlotHold, error) {
-	var slot int
-	g, err := m.recipe.acquire(ctx, "slots", m.cfg.Joined, func(ctx context.Context, id string, resumed *pb.Grant) (answer, error) {
-		a, err := m.s.semaphores.AcquireSlot(ctx, &pb.AcquireSlotRequest{
+	g, a, err := m.recipe.acquire(ctx, "slots", m.cfg.Joined, func(ctx context.Context, id string, resumed *pb.Grant) (answer, error) {
+		return m.s.semaphores.AcquireSlot(ctx, &pb.AcquireSlotRequest{
 			Session: m.s.handle, RequestId: id,
 			Path: m.path, Strategy: string(m.cfg.Strategy), Data: m.cfg.Data,
 			Try: try, Announce: m.s.announces(m.cfg.Joined), Permits: int32(m.cfg.Permits), Resumed: resumed,
 		})
-		if resumed.GetToken() == 0 { // a resumed hold keeps its number
-			slot = int(a.GetSlot())
-		}
-		return a, err
 	})
 	if err != nil {
 		return nil, err
 	}
-	return slotHold{hold{g}, slot}, nil
+	return slotHold{hold{g}, int(a.(*pb.AcquireSlotResponse).GetSlot())}, nil
 }
 
 type election struct {
@@ -171,7 +166,7 @@ func (s *session) Election(path string, cfg recipes.ElectionConfig) (recipes.Ele
 }
 
 func (e election) Campaign(ctx context.Context, proposal []byte) (recipes.Leadership, error) {
-	g, err := e.acquire(ctx, "election", e.cfg.Joined, func(ctx context.Context, id string, resumed *pb.Grant) (answer, error) {
+	g, _, err := e.acquire(ctx, "election", e.cfg.Joined, func(ctx context.Context, id string, resumed *pb.Grant) (answer, error) {
 		return e.s.elections.Campaign(ctx, &pb.CampaignRequest{
 			Session: e.s.handle, RequestId: id,
 			Path: e.path, Strategy: string(e.cfg.Strategy), Dialect: e.dialect, Proposal: proposal,

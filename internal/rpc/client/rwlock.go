@@ -61,7 +61,7 @@ func (l readWriteLock[H]) TryWrite(ctx context.Context) (H, error) {
 }
 
 func (l readWriteLock[H]) acquire(ctx context.Context, mode recipes.Mode, try bool) (h H, err error) {
-	g, err := l.recipe.acquire(ctx, l.request.GetKind(), l.joined, func(ctx context.Context, id string, resumed *pb.Grant) (answer, error) {
+	g, _, err := l.recipe.acquire(ctx, l.request.GetKind(), l.joined, func(ctx context.Context, id string, resumed *pb.Grant) (answer, error) {
 		r := proto.CloneOf(l.request)
 		r.RequestId, r.Mode, r.Try, r.Resumed = id, wire.ToMode(mode), try, resumed
 		return l.s.readWriteLocks.AcquireReadWrite(ctx, r)
