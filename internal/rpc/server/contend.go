@@ -42,8 +42,13 @@ func (s *Server) contend(ctx context.Context, r resumeRequest, announce bool, ru
 	if announce {
 		announced = t.announcer(ctx, r.GetRequestId())
 	}
-	c, err := t.acquisitions.call(ctx, r.GetRequestId(), resumed.GetToken() != 0, announced, func(ctx context.Context, joined func(recipes.Place)) (*grant, error) {
-		return s.contained(ctx, t, joined, run)
+	c, err := t.acquisitions.call(ctx, r.GetRequestId(), resumed.GetToken() != 0, announced, func(ctx context.Context, joined func(recipes.Place)) (_ *grant, err error) {
+		defer func() {
+			if p := recover(); p != nil {
+				err = logPanic(p, s.rpcLog(), "an acquirer")
+			}
+		}()
+		return run(ctx, t, joined)
 	})
 	if c == nil || err == nil {
 		return c, err
