@@ -61,8 +61,11 @@ func (s *Session) CreateProtectedIn(ctx context.Context, dir, name string, data 
 		}
 		found := gopath.Join(dir, names[at])
 		stat, err := s.Stat(life, found)
-		if errors.Is(err, recipes.ErrNoNode) {
+		switch {
+		case errors.Is(err, recipes.ErrNoNode):
 			return nil, nil
+		case errors.Is(err, recipes.ErrAccessDenied):
+			return &found, nil // an error would leave the znode; its GUID identifies it
 		}
 		return &found, cmp.Or(err, s.owns(found, stat))
 	}
@@ -154,28 +157,6 @@ func (s *Session) owns(path string, stat Stat) error {
 		return nil
 	}
 	return fmt.Errorf("%w: %s has owner %#x, not session %#x", recipes.ErrInternal, path, stat.EphemeralOwner, s.id)
-}
-
-// packetSlack is room in a packet for headers and the path's sequence number.
-const packetSlack = 512
-
-// fits checks that a packet has room for data and the given number of other bytes. The error
-// says how many bytes of data fit, because MaxPacket limits the whole packet.
-func (s *Session) fits(path string, data []byte, beside int) error {
-	most := s.wire.MaxPacket - len(s.full(path)) - beside - s.aclSize
-	if len(data) > most {
-		return fmt.Errorf("%w: %d bytes of data for %s; at most %d fit into a packet of SessionConfig.MaxPacket, %d bytes",
-			recipes.ErrTooLarge, len(data), path, max(most, 0), s.wire.MaxPacket)
-	}
-	return nil
-}
-
-func sizeOf(acl []jute.ACL) int {
-	size := 0
-	for _, a := range acl {
-		size += len(a.Scheme) + len(a.ID) + 12
-	}
-	return size
 }
 
 // Detached runs create, and stops waiting for it when ctx is done or the session is lost. Then
@@ -295,7 +276,9 @@ func (s *Session) ensureWith(ctx context.Context, full string, acl []jute.ACL) e
 // call began. Earlier creations of this session do not have a larger one. Only one call per path
 // runs at a time in a session.
 //
-// On error no znode remains, in the sense of CreateProtected.
+// On error no znode remains, in the sense of CreateProtected. There is one exception: the reply
+// is lost, and the ACL does not let the session read the znode (since ZooKeeper 3.9). The znode
+// may then be another client's.
 func (s *Session) CreateNamed(ctx context.Context, path string, data []byte) (Stat, error) {
 	return s.CreateNamedIn(ctx, path, data, s.Ensure)
 }
@@ -335,6 +318,9 @@ func (s *Session) CreateNamedIn(ctx context.Context, path string, data []byte, p
 		stat, err = RetryThrottled(life, s, func() (Stat, error) { return s.Stat(life, path) })
 		if errors.Is(err, recipes.ErrNoNode) || err == nil && stat.EphemeralOwner != s.id {
 			return Stat{}, fmt.Errorf("%w: %s", recipes.ErrRemoved, path)
+		}
+		if err != nil && !IsGone(err) {
+			s.deleteOwned(life, path, Stat{}) // sent once: without a record, a second one could hit another znode
 		}
 		return stat, err
 	}, func(life context.Context, stat Stat) { s.deleteOwned(life, path, stat) }, release)

@@ -78,14 +78,17 @@ func readAgain[T any](ctx context.Context, s *Session, what, path string, f func
 }
 
 // paced is ask for a read that sets no watch: SessionConfig.ReadsPerSecond delays it.
-func paced[T any](ctx context.Context, s *Session, what, path string, request conn.Request, read func(conn.Reply) (T, error)) (T, error) {
+func paced[T any](ctx context.Context, s *Session, what, path string, request conn.Request, read func(conn.Reply) (T, error)) (none T, _ error) {
 	if s.pace != nil {
-		turn := time.NewTimer(s.pace.Reserve().Delay())
-		defer turn.Stop()
+		turn := s.pace.Reserve()
+		timer := time.NewTimer(turn.Delay())
+		defer timer.Stop()
 		select {
-		case <-turn.C:
+		case <-timer.C:
+		case <-s.Done():
+			return none, s.Err()
 		case <-ctx.Done():
-			var none T
+			turn.Cancel() // otherwise later reads would wait for it
 			return none, s.Interrupted(what+" "+path, ctx)
 		}
 	}
@@ -142,17 +145,19 @@ type exchange struct {
 
 // begin sends the requests when the session is connected. If it fails, a part may have been
 // sent. begin may return after ctx is done: if the server reads nothing and all buffers are full,
-// it returns at the write deadline, after two thirds of the session timeout.
+// it returns at the write deadline, after two thirds of the session timeout. If the connection
+// ends while prepare runs, nothing is sent: the watches that prepare has found or joined are gone.
 func (a *exchange) begin(ctx context.Context) {
+	if a.connection, _, a.failed = a.session.connectedAfter(ctx, 0); a.failed != nil {
+		return
+	}
+	c := a.session.wire.Current()
 	if a.prepare != nil {
 		if a.failed = a.prepare(); a.failed != nil {
 			return
 		}
 	}
-	if a.connection, _, a.failed = a.session.connectedAfter(ctx, 0); a.failed != nil {
-		return
-	}
-	a.sent, a.failed = a.session.wire.Current().Send(a.requests...)
+	a.sent, a.failed = c.Send(a.requests...)
 }
 
 // await returns the replies to the requests that begin has sent.
@@ -182,10 +187,8 @@ func (s *Session) ExistsW(ctx context.Context, path string) (bool, *Watch, error
 			}
 			return err == nil, err
 		},
-		func(w *Watch, exists bool, err error) {
-			if err != nil || exists {
-				s.watches.leave(key, w, false)
-			} else {
+		func(w *Watch, exists bool) {
+			if !exists {
 				s.unwatchAfter(ctx, key, w)
 			}
 		})
@@ -211,28 +214,23 @@ func (s *Session) childrenW(ctx context.Context, what, path string) (conn.Listin
 
 // readWatched reads with a watch: the one that is already set, or a new one. It joins the watch
 // before the read: the event of a change after the read may arrive before the reply is handled.
-// joined, if not nil, ends the wait that join has begun. It runs after the read, even if the
-// caller has returned.
+// watched, if not nil, runs after a read without an error, even if the caller has returned.
 func readWatched[T any](ctx context.Context, s *Session, what, path string, key watchKey,
-	request func(path string, arm bool) conn.Request, read func(conn.Reply) (T, error), joined func(*Watch, T, error)) (T, *Watch, error) {
-	waits := 0
-	if joined != nil {
-		waits = 1
-	}
-	type watched struct {
+	request func(path string, arm bool) conn.Request, read func(conn.Reply) (T, error), watched func(*Watch, T)) (T, *Watch, error) {
+	type result struct {
 		value T
 		watch *Watch
 	}
-	got, err := readWith(ctx, s, what, path, func() (watched, error) {
-		w, arm, connection := s.watches.join(key, waits)
+	got, err := readWith(ctx, s, what, path, func() (result, error) {
+		w, arm, connection := s.watches.join(key)
 		value, err := conn.Ask(s.wire.Current(), request(key.path, arm), read)
 		if arm {
 			s.watches.settle(key, w, err == nil, connection)
 		}
-		if joined != nil {
-			joined(w, value, err)
+		if watched != nil && err == nil {
+			watched(w, value)
 		}
-		return watched{value, w}, err
+		return result{value, w}, err
 	})
 	return got.value, got.watch, err
 }
@@ -251,14 +249,15 @@ func (s *Session) Predecessor(ctx context.Context, bare BareZnode, path string) 
 	key := watchKey{path: s.full(path)}
 	node, err = readAgain(ctx, s, "read", path, func(life context.Context) (Node, error) {
 		var requests []conn.Request
-		w, armOwn, connection := s.watches.join(ownKey, 0)
+		c := s.wire.Current() // of the watches joined below; on a later connection, own might not be set
+		w, armOwn, connection := s.watches.join(ownKey)
 		own = w
 		if armOwn {
 			requests = append(requests, s.deletionWatch(bare))
 		}
 		var arm bool
-		predecessor, arm, _ = s.watches.join(key, 0)
-		replies, err := s.wire.Current().Exchange(life, append(requests, conn.Get(key.path, arm).Identified().Unbounded())...)
+		predecessor, arm, _ = s.watches.join(key)
+		replies, err := c.Exchange(life, append(requests, conn.Get(key.path, arm).Identified().Unbounded())...)
 		var node Node
 		if armOwn {
 			if err == nil {
@@ -285,7 +284,7 @@ func (s *Session) Predecessor(ctx context.Context, bare BareZnode, path string) 
 func (s *Session) BareW(ctx context.Context, bare BareZnode) (*Watch, error) {
 	key := watchKey{path: s.full(bare.Path), children: true}
 	return readAgain(ctx, s, "watch", bare.Path, func(life context.Context) (*Watch, error) {
-		w, arm, connection := s.watches.join(key, 0)
+		w, arm, connection := s.watches.join(key)
 		if !arm {
 			s.bare.watched(bare, key, w)
 			return w, nil
