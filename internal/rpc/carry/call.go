@@ -1,7 +1,10 @@
 package carry
 
 import (
+	"cmp"
 	"context"
+	"errors"
+	"slices"
 	"time"
 
 	"google.golang.org/grpc/codes"
@@ -72,6 +75,14 @@ func begin(ctx context.Context, h stats.Handler, method string, payload []byte) 
 	}
 }
 
+// unsent is the error of a call that has ended before it was sent.
+type unsent struct{ error }
+
+func (u unsent) Unwrap() error { return u.error }
+
+// Unsent reports whether a call failed with err before it was sent to the plugin.
+func Unsent(err error) bool { return errors.As(err, new(unsent)) }
+
 // do sends a call that has a reserved place, and waits for the answer.
 func (cs *Calls) do(ctx context.Context, m *pb.Call, reply proto.Message) error {
 	m.Timeout = toTimeout(ctx)
@@ -92,8 +103,11 @@ func (cs *Calls) do(ctx context.Context, m *pb.Call, reply proto.Message) error 
 			case <-c.done: // both have happened: return the answer
 				answered = true
 			default:
-				cs.cancel(c.id)
-				return status.FromContextError(ctx.Err()).Err()
+				err := status.FromContextError(ctx.Err()).Err()
+				if !cs.cancel(c.id) {
+					return unsent{err}
+				}
+				return err
 			}
 		}
 	}
@@ -163,17 +177,29 @@ func (cs *Calls) send(m *pb.Call) *call {
 	return c
 }
 
-// cancel notifies the plugin that the caller no longer waits. The call keeps its place until
-// it is answered.
-func (cs *Calls) cancel(id uint64) {
+// cancel ends a call whose caller no longer waits. It returns false if the call was not sent:
+// then it never is. Otherwise it notifies the plugin, and the call keeps its place until it is
+// answered. The notice of a call that waits could overtake the call, which may have to wait
+// for a later message.
+func (cs *Calls) cancel(id uint64) (sent bool) {
 	cs.mu.Lock()
-	if cs.calls[id] == nil {
+	c, w := cs.calls[id], &cs.waiting
+	if c == nil {
 		cs.mu.Unlock()
-		return
+		return true
+	}
+	byID := func(m *pb.Call, id uint64) int { return cmp.Compare(m.GetId(), id) }
+	if i, waits := slices.BinarySearchFunc(w.calls, id, byID); waits {
+		w.calls = slices.Delete(w.calls, i, i+1)
+		delete(cs.calls, id)
+		cs.unreserve(c.bytes)
+		cs.mu.Unlock()
+		return false
 	}
 	cs.queued += cancelSize
-	cs.waiting.cancels = append(cs.waiting.cancels, id)
+	w.cancels = append(w.cancels, id)
 	cs.put()
+	return true
 }
 
 // cancelSize bounds the size of a cancellation in a message, in bytes.
