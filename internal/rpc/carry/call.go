@@ -3,7 +3,6 @@ package carry
 import (
 	"cmp"
 	"context"
-	"errors"
 	"slices"
 	"time"
 
@@ -75,13 +74,11 @@ func begin(ctx context.Context, h stats.Handler, method string, payload []byte) 
 	}
 }
 
-// unsent is the error of a call that has ended before it was sent.
-type unsent struct{ error }
+// UnsentError is the error of a call that has ended before it was sent to the plugin.
+type UnsentError struct{ Err error }
 
-func (u unsent) Unwrap() error { return u.error }
-
-// Unsent reports whether a call failed with err before it was sent to the plugin.
-func Unsent(err error) bool { return errors.As(err, new(unsent)) }
+func (u UnsentError) Error() string { return u.Err.Error() }
+func (u UnsentError) Unwrap() error { return u.Err }
 
 // do sends a call that has a reserved place, and waits for the answer.
 func (cs *Calls) do(ctx context.Context, m *pb.Call, reply proto.Message) error {
@@ -90,7 +87,7 @@ func (cs *Calls) do(ctx context.Context, m *pb.Call, reply proto.Message) error 
 	m.Early = read != nil
 	c := cs.send(m)
 	if c == nil {
-		return status.Error(codes.Unavailable, "the connection of calls has ended")
+		return UnsentError{status.Error(codes.Unavailable, "the connection of calls has ended")}
 	}
 	for answered := false; !answered; {
 		select {
@@ -105,7 +102,7 @@ func (cs *Calls) do(ctx context.Context, m *pb.Call, reply proto.Message) error 
 			default:
 				err := status.FromContextError(ctx.Err()).Err()
 				if !cs.cancel(c.id) {
-					return unsent{err}
+					return UnsentError{err}
 				}
 				return err
 			}
