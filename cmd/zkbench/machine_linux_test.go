@@ -1,6 +1,33 @@
 package main
 
-import "testing"
+import (
+	"context"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/zkrecipes/zkrecipes/internal/testing/must"
+)
+
+func TestInterruptKillsAVerbThatOnlyReadsFiles(t *testing.T) {
+	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+	defer cancel()
+	for _, verb := range offline {
+		file := filepath.Join(t.TempDir(), "fifo")
+		must.Do(t, syscall.Mkfifo(file, 0o600))
+		cmd := exec.CommandContext(ctx, "zkbench", verb, file, file)
+		must.Do(t, cmd.Start())
+		writer := must.Get(os.OpenFile(file, os.O_WRONLY, 0))(t) // waits until the verb reads
+		defer writer.Close()
+		must.Do(t, cmd.Process.Signal(os.Interrupt))
+		if err := cmd.Wait(); cmd.ProcessState.Sys().(syscall.WaitStatus).Signal() != syscall.SIGINT {
+			t.Errorf("%s: %v", verb, err)
+		}
+	}
+}
 
 func TestADirectoryHasAFileSystem(t *testing.T) {
 	for dir, want := range map[string]bool{"/": true, t.TempDir(): true, "/proc/self": true, "/no such directory": false} {
