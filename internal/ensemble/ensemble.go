@@ -117,6 +117,37 @@ func (e *Ensemble) leaders(ctx context.Context) []*Server {
 	return leaders
 }
 
+// AwaitEnd waits until one of the servers that now run ends, or until ctx ends.
+func (e *Ensemble) AwaitEnd(ctx context.Context) {
+	ctx, cancel := context.WithCancel(ctx)
+	defer cancel()
+	var waiting sync.WaitGroup
+	for _, s := range e.servers {
+		if proc := s.expected(); proc != nil {
+			waiting.Go(func() {
+				defer cancel()
+				select {
+				case <-proc.done:
+				case <-ctx.Done():
+				}
+			})
+		}
+	}
+	waiting.Wait()
+}
+
+// Ended returns an error for the servers that have ended by themselves, with the ends of
+// their logs. After Stop it returns nil.
+func (e *Ensemble) Ended() error {
+	var errs []error
+	for _, s := range e.servers {
+		if proc := s.expected(); proc != nil && !proc.running() {
+			errs = append(errs, s.ended(proc, "by itself"))
+		}
+	}
+	return errors.Join(errs...)
+}
+
 // Stop kills all servers, waits until they are gone and removes their files.
 // Every call returns the result of the first.
 func (e *Ensemble) Stop() error {

@@ -93,7 +93,7 @@ func (s *Server) waitServing(ctx context.Context, proc *process) error {
 	for !s.serves(ctx) {
 		select {
 		case <-proc.done:
-			return s.endedEarly(proc)
+			return s.ended(proc, "before it served")
 		case <-ctx.Done():
 			return fmt.Errorf("ensemble: server %d does not serve: %w\n%s", s.id, context.Cause(ctx), s.logExcerpt())
 		case <-ticker.C:
@@ -102,7 +102,7 @@ func (s *Server) waitServing(ctx context.Context, proc *process) error {
 	return nil
 }
 
-func (s *Server) endedEarly(proc *process) error {
+func (s *Server) ended(proc *process, when string) error {
 	err := proc.err
 	if err == nil {
 		err = errors.New("exit status 0")
@@ -111,7 +111,7 @@ func (s *Server) endedEarly(proc *process) error {
 	if log := s.Log(); strings.Contains(log, "Address already in use") || strings.Contains(log, "BindException") {
 		err = fmt.Errorf("%w: %w", errPortTaken, err)
 	}
-	return fmt.Errorf("ensemble: server %d ended before it served: %w\n%s", s.id, err, s.logExcerpt())
+	return fmt.Errorf("ensemble: server %d ended %s: %w\n%s", s.id, when, err, s.logExcerpt())
 }
 
 func (s *Server) logExcerpt() string {
