@@ -8,7 +8,7 @@
 //  2. [Start] an ensemble. It returns when every server serves.
 //  3. Give [Ensemble.Connect] to a client. Find the [Ensemble.Leader],
 //     [Server.Kill], [Server.Restart], [Server.Freeze] and [Server.Thaw] servers,
-//     and read their figures with [Server.Mntr].
+//     and read their figures with [Server.Word].
 //  4. Call [Ensemble.Stop]. It leaves no process and no file behind.
 //
 // The servers have ZooKeeper's default configuration. [Config.NoSync] and
