@@ -55,7 +55,7 @@ type Experiment struct {
 	// Hold, Duration and Warmup are those of load.Load.
 	Hold, Duration, Warmup time.Duration
 
-	// Faults and Server are those of load.Load, for load.Timeline.
+	// Faults and Server are those of load.Load, for load.Timeline. They are for zkbench only.
 	Faults []timeline.Fault
 	Server func(context.Context, timeline.Victim) (timeline.Server, error)
 

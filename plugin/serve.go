@@ -59,10 +59,10 @@ const (
 // and exits with a code other than 0. So does a process to which no host attaches within ten
 // seconds.
 //
-// Signals: Serve ignores an interrupt, because Ctrl-C at the host's terminal reaches the
-// plugin too, and the host decides what to release. It ignores a hang-up too. On SIGTERM it
-// notifies the hosts of all sessions that they are lost, closes the sessions, and ends the
-// process.
+// Signals: Serve ignores an interrupt, because a host in another language may leave the plugin
+// in the host's process group, and the host decides what to release. It ignores a hang-up too.
+// On SIGTERM it notifies the hosts of all sessions that they are lost, closes the sessions, and
+// ends the process.
 func Serve(open recipes.Opener, options ...Option) {
 	if code := serve(open, options); code != 0 {
 		os.Exit(code)

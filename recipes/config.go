@@ -66,8 +66,8 @@ type SessionConfig struct {
 	// MaxPacket bounds, in bytes, what the client sends or accepts in one packet. It should
 	// be the servers' jute.maxbuffer. A session's memory depends on what is sent and
 	// received, not on MaxPacket. A listing needs about 60 bytes for each contender; those
-	// that wait by Handoff list without this bound. 0 is 0xfffff bytes, ZooKeeper's default of
-	// jute.maxbuffer.
+	// that wait by Handoff accept listings of up to 64 MiB. 0 is 0xfffff bytes, ZooKeeper's
+	// default of jute.maxbuffer.
 	MaxPacket int
 
 	// ReadsPerSecond bounds the reads and listings that the session sends in a second, and

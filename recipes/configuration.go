@@ -114,8 +114,8 @@ type Entry struct {
 	// Unset. The configuration's own node is, and so is a node that another client created
 	// empty.
 	Unset bool
-	// Version is the version of the key's znode, for a guarded write (see Key). A plugin that is
-	// too old to tell it gives AnyVersion.
+	// Version is the version of the key's znode, for a guarded write (see Key). An older plugin
+	// does not report it; Version is then AnyVersion.
 	Version int32
 }
 

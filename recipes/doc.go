@@ -1,7 +1,8 @@
 // Package recipes defines the classic Apache ZooKeeper recipes as interfaces. Their comments
 // are the contract: what each recipe guarantees, and what it cannot guarantee. The package
 // imports no other package of this module, so a program that uses the plugin contains no
-// ZooKeeper client. It implements only what consists of other recipes: [AcquireAll] and [Shares].
+// ZooKeeper client. It implements only what consists of other recipes: [AcquireAll], [OncePer],
+// [Shares] and [WithHold].
 //
 // Two packages implement the interfaces:
 //
@@ -40,9 +41,10 @@
 //     suspended machine stops.)
 //   - Both assume that a replaced leader stops answering within a third of the session
 //     timeout.
-//   - Tokens grow: each grant of a path has a larger [Token] than the grants before it. A
-//     store that refuses smaller tokens than the largest it has seen is safe from a late
-//     holder.
+//   - Tokens grow: each grant of a path has a larger [Token] than the grants before it. If a
+//     path has one holder at a time, a store that refuses smaller tokens than the largest it
+//     has seen is safe from a late holder. [Semaphore] and [SharedLock] say what to do when
+//     several tokens are valid together.
 //   - ZooKeeper refuses Write once the grant is lost, whatever the clocks say.
 //
 // # Waiting and cancelling

@@ -73,17 +73,22 @@ var (
 	// acted on it.
 	ErrUndecided = errors.New("transaction is not finished")
 
-	// ErrNoNode: a guarded write sets or deletes a node that does not exist,
-	// or creates one whose parent does not.
+	// ErrNoNode: a znode that the call needs does not exist: a key, a name, the path of
+	// Children, the successor of HandOff. A guarded write needs the znode of a Set or Delete,
+	// and the parent of a Create. Nothing was changed.
 	ErrNoNode = errors.New("node does not exist")
 
-	// ErrNodeExists: a guarded write creates a node that exists.
+	// ErrNodeExists: the znode that the call would create exists: a key, a transaction, the
+	// znode of a Create in a guarded write. For the name of a member or a registration it is
+	// a *TakenError. Nothing was changed.
 	ErrNodeExists = errors.New("node exists")
 
-	// ErrBadVersion: a guarded write names a version that is not the node's.
+	// ErrBadVersion: the znode is not as the caller expects: a key has another revision, a name
+	// another token, or in a guarded write the znode another version. Nothing was changed.
 	ErrBadVersion = errors.New("version does not match")
 
-	// ErrNotEmpty: a guarded write deletes a node that has children.
+	// ErrNotEmpty: a znode that the call would delete has children: a key, in a guarded write
+	// the znode of Delete, or a znode of a transaction (see Site.Done). It was not deleted.
 	ErrNotEmpty = errors.New("node has children")
 
 	// ErrAccessDenied: the server's ACLs refuse the operation to this session.

@@ -40,15 +40,8 @@ func work(ctx context.Context, open recipes.Opener) (err error) {
 	defer func() { err = errors.Join(err, hold.Release(ctx)) }()
 
 	// held ends with the hold, so that the job stops when the lock is lost.
-	held, cancel := context.WithCancel(ctx)
-	defer cancel()
-	go func() {
-		select {
-		case <-hold.Done():
-			cancel()
-		case <-held.Done():
-		}
-	}()
+	held, stop := recipes.WithHold(ctx, hold)
+	defer stop()
 	return job(held)
 }
 

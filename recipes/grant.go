@@ -6,8 +6,9 @@ import (
 	"time"
 )
 
-// Grant is what a Hold, a Leadership and a Membership have in common: something that a
-// session holds until it is released or lost. It is safe for concurrent use.
+// Grant is what a Hold, a Leadership, a Membership, a Registration, a Delivery and a Passage
+// have in common: something that a session holds until it is released or lost. It is safe
+// for concurrent use.
 type Grant interface {
 	// Token is the fencing token.
 	Token() Token

@@ -27,7 +27,7 @@ type Turn struct {
 //
 //	hold, err := lock.Acquire(ctx)
 //	...
-//	turn, err := recipes.OncePer(ctx, hold, record, 24*time.Hour)
+//	turn, err := recipes.OncePer(ctx, hold, record, 23*time.Hour)
 //
 // [Turn.Count] decides what counts. A caller that counts after its work has succeeded works again
 // after a failure, and after a death before the record: at least once. A caller that counts before
@@ -38,18 +38,17 @@ type Turn struct {
 // below it. Deleting the record makes the next turn due.
 //
 // The period counts from the beginning of the turn, and only by the clock of ZooKeeper's leader: it
-// is the difference between the times of two writes (mtime). No client's clock matters. Callers that
-// come at regular times give a period that is a little shorter. If the leader's clock was set back
-// since the last turn, how much of the period has passed is unknown. Then the period starts again,
-// and NotDueError.Back says so. If it was set forward, the period is shorter by as much, which
-// nothing shows.
+// is the difference between the times of two writes (mtime). No client's clock matters. For a job
+// that runs every 24 hours, give 23h. If the leader's clock was set back since the last turn, how
+// much of the period has passed is unknown. Then the period starts again, and NotDueError.Back says
+// so. If it was set forward, the period is shorter by as much, which nothing shows.
 //
 // If the grant is lost, the error matches ErrNotHeld. If the record has other data, it matches
 // ErrMismatch. If the period is not positive, it is ErrInvalid, and nothing is sent. After any error
 // the grant is still the caller's, and nothing counts.
 //
-// A turn is worth what its grant is worth. If the grant is lost before OncePer returns, a turn of the
-// next holder may count already. Then Count fails.
+// A turn is exclusive only while its grant is held. If the grant is lost before OncePer returns, a
+// turn of the next holder may count already. Then Count fails.
 //
 // It costs two reads and a guarded write, and Count a guarded write. Both read again and repeat a write
 // whose outcome is unknown. Each write compares the version that was read, so one that arrives late

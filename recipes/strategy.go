@@ -33,9 +33,11 @@ const (
 
 	// Handoff is the default. Every waiter watches the contender with the next smaller number,
 	// whose name it can compute without a listing. A release marks itself as one, so its
-	// successor lists nothing. It costs one write, one watch event, and one small read when the waiter joins,
-	// however many wait. After anything else ahead (a crash, a contender that gives up, a
-	// third-party contender) the waiter lists the wait queue, as with Predecessor.
+	// successor lists nothing. It costs one write, two watch events, and one small read when
+	// the waiter joins, however many wait. One event wakes the successor. The other one goes to
+	// the former holder: while it waited, it watched its own znode. After anything else ahead
+	// (a crash, a contender that gives up, a third-party contender) the waiter lists the wait
+	// queue, as with Predecessor.
 	//
 	// Locks, elections and semaphores with one permit support it. The other recipes use
 	// Predecessor instead. The nearest writer blocks a reader, not the next smaller number.

@@ -94,9 +94,10 @@ type Load struct {
 	// servers, and returns when the cut has begun. The session must detect its loss by its
 	// own clock. A grant to the next contender before that is a violation.
 	Kill func(ctx context.Context, session int) error
-	// Faults are those of a Timeline, as timeline.Order sorts them.
+	// Faults are those of a Timeline, as timeline.Order sorts them. They are for zkbench only.
 	Faults []timeline.Fault
-	// Server returns a server to kill, for the faults of a Timeline that kill one.
+	// Server returns a server to kill, for the faults of a Timeline that kill one. It is for
+	// zkbench only.
 	Server func(context.Context, timeline.Victim) (timeline.Server, error)
 	// Reopen, for Timeline, replaces the session with that index after its loss. The load
 	// calls it again after an error that matches recipes.ErrUnavailable.

@@ -331,7 +331,7 @@ func TestALostSessionIsNoViolation(t *testing.T) {
 		"open": func(ctx context.Context, l load.Load, lose func()) error {
 			l.Workload, l.Recipe, l.Hold = load.Open, load.Election, time.Minute
 			l.Rate, l.Arrivals, l.Duration = 1, load.Constant, 10*time.Second
-			l.Begin = func(context.Context) error { time.AfterFunc(time.Second, lose); return nil }
+			l.Begin = func(context.Context) error { time.AfterFunc(time.Second, lose); return nil } // virtual
 			_, err := l.Run(ctx)
 			return err
 		},

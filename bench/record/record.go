@@ -44,7 +44,7 @@ type Record struct {
 	// network; 0 for none. The relay runs in this process, so Memory and Client contain it.
 	Delay time.Duration `json:",omitempty"`
 
-	// Faults are those of a timeline; nil for others.
+	// Faults are those of a timeline; nil for others. They are for zkbench only.
 	Faults []timeline.Fault `json:",omitempty"`
 
 	// Trial is the trial's number in its run, from 1.

@@ -124,15 +124,8 @@ func (j *job) once(ctx context.Context) (err error) {
 
 // run runs the command, and terminates it if the lock is lost.
 func (j *job) run(ctx context.Context, hold recipes.Hold, began time.Time) error {
-	held, cancel := context.WithCancel(ctx)
-	defer cancel()
-	go func() {
-		select {
-		case <-hold.Done():
-			cancel()
-		case <-held.Done():
-		}
-	}()
+	held, stop := recipes.WithHold(ctx, hold)
+	defer stop()
 	cmd := exec.CommandContext(held, j.command[0], j.command[1:]...)
 	cmd.Stdout, cmd.Stderr = os.Stdout, os.Stderr
 	cmd.Env = append(os.Environ(), "CRON_TIME="+began.UTC().Format(time.RFC3339Nano), fmt.Sprintf("CRON_TOKEN=%d", hold.Token()))

@@ -129,7 +129,7 @@ func (m *Model) listing(l Limits) End {
 	e := End{"jute.maxbuffer", (l.MaxBuffer-perResponse)/(perName+l.NameLength) + 1,
 		fmt.Sprintf("a listing of more names has over %d bytes, and each handoff needs one", l.MaxBuffer)}
 	if m.Strategy == recipes.Handoff {
-		e.Why = fmt.Sprintf("a listing of more names has over %d bytes: a handoff needs none, but what falls back to one fails", l.MaxBuffer)
+		e.Why = fmt.Sprintf("a listing of more names has over %d bytes: waiters by handoff accept it, but Contenders fails", l.MaxBuffer)
 	}
 	return e
 }

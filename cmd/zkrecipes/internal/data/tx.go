@@ -220,8 +220,8 @@ When it has acted, it calls tx done. In a script:
 
     zkrecipes tx vote /deploy/7 db commit
     case $? in
-    0) ./apply ;;
-    5) ./undo ;;
+    0) ./apply || exit ;;
+    5) ./undo || exit ;;
     *) exit 1 ;; # no decision: run the same command again
     esac
     zkrecipes tx done /deploy/7 db

@@ -33,6 +33,8 @@ zkrecipes finds a member of another library, it gives up with exit code 125 and 
 -timeout limits the wait for the beginning. The wait for the end has no limit: a signal
 ends it, with exit code 128+n, and the other members do not wait for this one.
 
+$ZKRECIPES_TOKEN identifies the member. The tokens of all members are valid together, so
+a receiver must not refuse one because it has seen a larger one.
 ` + guardHelp,
 }
 

@@ -31,6 +31,8 @@ With -again, zkrecipes campaigns again, at the end of the wait queue, when the c
 has ended or the leadership was lost. A signal ends that, with the command's exit code. A
 hangup ends it only if the hangup ends the command. -timeout limits each campaign.
 
+$ZKRECIPES_TOKEN is the fencing token. Send it with each write, so that the receiver can
+refuse a token smaller than the largest that it has seen.
 ` + guardHelp,
 }
 

@@ -119,9 +119,9 @@ func (g *guard) verboseFlag(f *flag.FlagSet) {
 	f.BoolVar(&g.verbose, "v", false, "after a second of waiting, show the holder and how many contenders are ahead; at a\nterminal zkrecipes does that without the flag")
 }
 
-const guardHelp = `$ZKRECIPES_TOKEN is the fencing token. Send it with each write, so that the receiver can
-refuse a token smaller than the largest that it has seen. $ZKRECIPES_PATH is PATH, and
-$ZKRECIPES_ZNODE is the znode whose existence is the grant.
+// guardHelp follows a paragraph about $ZKRECIPES_TOKEN, which depends on how many
+// clients hold PATH.
+const guardHelp = `$ZKRECIPES_PATH is PATH, and $ZKRECIPES_ZNODE is the znode whose existence is the grant.
 
 Before the grant, zkrecipes also waits for servers that do not answer, and replaces a
 session that is lost, for -timeout at most. After the grant, a lost session is not

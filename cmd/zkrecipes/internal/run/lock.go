@@ -49,8 +49,9 @@ The dialects of other libraries, and older plugins, have no numbers.
 With -and, which can be repeated, the command runs while zkrecipes holds the plain locks
 of all these paths. They are acquired in the order of their paths, whatever the order of
 the flags is, so two commands do not wait for each other for ever. $ZKRECIPES_TOKENS has
-the token of each path, as a JSON object. The other variables, -verbose and -data mean the
-last path in that order, PATH, and all of them.
+the token of each path, as a JSON object. $ZKRECIPES_TOKEN and $ZKRECIPES_ZNODE are those
+of the last path in that order. $ZKRECIPES_PATH is PATH. -v shows the wait queue of PATH.
+-data is stored at every path.
 
     zkrecipes lock /accounts/1 -and /accounts/2 -- ./transfer
 
@@ -65,11 +66,11 @@ as contenders with smaller numbers keep joining.
 
 With -once-per, the command runs at most once in that time, wherever zkrecipes runs. If it
 has run, zkrecipes says so and exits with code 0. The time counts from the start of the
-last run that succeeded, by the clock of ZooKeeper's leader. For a job at regular times,
-give a little less than their distance. A command that failed, was ended, or whose machine
-died does not count: the next zkrecipes runs it. With -count-failures every start counts.
-If the leader's clock was set back, zkrecipes says so, and the time starts again. The
-record is PATH/once: delete it to run the command before its time.
+last run that succeeded, by the clock of ZooKeeper's leader. For a job that runs every 24
+hours, give 23h. A command that failed, was ended, or whose machine died does not count:
+the next zkrecipes runs it. With -count-failures every start counts. If the leader's clock
+was set back, zkrecipes says so, and the time starts again. The record is PATH/once:
+delete it to run the command before its time.
 
     zkrecipes lock -once-per 23h /cron/backup -- ./backup.sh
 
@@ -85,6 +86,10 @@ With -revocable, another client can ask for the lock, by zkrecipes revoke PATH o
 -ask. Then the command is ended as after a loss, and the lock is released. -revocable
 needs -shared, -exclusive or -priority.
 
+$ZKRECIPES_TOKEN is the fencing token. Send it with each write. If PATH has one holder at
+a time, the receiver refuses a token smaller than the largest that it has seen. With -n,
+compare the tokens of one $ZKRECIPES_SLOT only. If commands hold PATH with -shared,
+compare only with tokens of commands without it.
 ` + guardHelp,
 }
 
