@@ -196,6 +196,15 @@ func TestMachinesOfDifferentSizesMeasureTogether(t *testing.T) {
 	}
 }
 
+func TestProcessorTimeOfAllPartsIsAdded(t *testing.T) {
+	all := parts(t, 4, 4)
+	all[0].Client = record.Client{CPU: 1, Other: new(time.Duration(20)), GC: 5}
+	all[1].Client = record.Client{CPU: 2, Other: new(time.Duration(40)), GC: 3}
+	if c := must.Get(bench.Merge(all))(t).Client; c.CPU != 3 || c.Other == nil || *c.Other != 60 || c.GC != 5 {
+		t.Errorf("%+v", c)
+	}
+}
+
 func TestPartsOfDifferentTrialsAreNotAdded(t *testing.T) {
 	all := parts(t, 4, 4)
 	all[1].Contenders++

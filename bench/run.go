@@ -164,7 +164,7 @@ func Merge(parts []record.Record) (record.Record, error) {
 	}
 	whole := parts[0]
 	whole.Invalid = nil
-	whole.Memory, whole.Client = record.Memory{}, record.Client{}
+	whole.Memory = record.Memory{}
 	var measured []load.Measurement
 	for i, p := range parts {
 		whole.Procs = min(whole.Procs, p.Procs)
@@ -174,7 +174,9 @@ func Merge(parts []record.Record) (record.Record, error) {
 		measured = append(measured, p.Measurement)
 		whole.Memory.RSS += p.Memory.RSS
 		whole.Memory.Session += p.Memory.Session / int64(len(parts))
-		whole.Client = together(whole.Client, p.Client)
+		if i > 0 {
+			whole.Client = together(whole.Client, p.Client)
+		}
 		for _, reason := range p.Invalid {
 			whole.Invalid = append(whole.Invalid, fmt.Sprintf("worker %d: %s", i+1, reason))
 		}

@@ -18,6 +18,7 @@ import (
 	"golang.org/x/perf/benchunit"
 
 	"github.com/zkrecipes/zkrecipes/bench"
+	"github.com/zkrecipes/zkrecipes/bench/load"
 	"github.com/zkrecipes/zkrecipes/bench/record"
 	"github.com/zkrecipes/zkrecipes/internal/ensemble"
 	"github.com/zkrecipes/zkrecipes/internal/zkbench/compare"
@@ -105,16 +106,32 @@ func (c command) duel(ctx context.Context, s settings) (err error) {
 		{s.against, filepath.Join(dir, "against"), nil},
 		{self, filepath.Join(dir, "this"), nil},
 	}
+	args := append([]string{"-servers=" + strings.Join(srv.session.Servers, ",")}, s.passed...)
+	err = c.pairs(ctx, trials, s.Seed, args, &builds, written)
+	if len(builds[0].runs) > 0 { // also the pairs before a failure
+		if lost := files.commit(); lost != nil {
+			err = errors.Join(err, unwritten{lost})
+		}
+	}
+	if err != nil {
+		return err
+	}
+	return c.compareBuilds(builds)
+}
+
+// pairs runs each trial with both builds. It appends the records to those of the builds, and to
+// the files that are not nil.
+func (c command) pairs(ctx context.Context, trials []bench.Trial, seed uint64, args []string, builds *[2]build, written [2]*output) error {
 	progress := c.newProgress(trials)
 	defer progress.end()
 	for done, trial := range trials {
 		progress.begin(trial)
-		args := append(trialArgs(trial, s.Seed), "-servers="+strings.Join(srv.session.Servers, ","))
 		var pair [2]record.Run
 		for turn := range pair {
 			i := (turn + done) % 2
-			if pair[i], err = builds[i].run(ctx, append(args, s.passed...)); err != nil {
-				if ctx.Err() != nil {
+			var err error
+			if pair[i], err = builds[i].run(ctx, append(trialArgs(trial, seed), args...)); err != nil {
+				if ctx.Err() != nil && !errors.Is(err, load.ErrBroken) {
 					err = &interruption{done: done, trials: len(trials)}
 				}
 				return err
@@ -122,6 +139,7 @@ func (c command) duel(ctx context.Context, s settings) (err error) {
 		}
 		progress.step()
 		if invalid := append(slices.Clone(pair[0].Records[0].Invalid), pair[1].Records[0].Invalid...); len(invalid) > 0 {
+			progress.pause()
 			c.warn("left out the pair of trial %d, because a trial is invalid: %s", trial.Number, strings.Join(invalid, "; "))
 			continue
 		}
@@ -135,11 +153,7 @@ func (c command) duel(ctx context.Context, s settings) (err error) {
 			}
 		}
 	}
-	progress.end()
-	if err := files.commit(); err != nil {
-		return unwritten{err}
-	}
-	return c.compareBuilds(builds)
+	return nil
 }
 
 func (c command) compareBuilds(builds [2]build) error {
@@ -201,8 +215,12 @@ func (b build) run(ctx context.Context, args []string) (record.Run, error) {
 	runtime.LockOSThread() // until the build has ended: see BindToParent
 	defer runtime.UnlockOSThread()
 	err := child.Run()
-	if exit := (*exec.ExitError)(nil); errors.As(err, &exit) && exit.ExitCode() == exitInvalid {
+	switch exit := (*exec.ExitError)(nil); {
+	case !errors.As(err, &exit):
+	case exit.ExitCode() == exitInvalid:
 		err = nil // the records are marked as invalid
+	case exit.ExitCode() == exitBroken:
+		err = load.ErrBroken
 	}
 	if err != nil {
 		return record.Run{}, fmt.Errorf("%s %s: %w\n%s", b.path, strings.Join(args, " "), err, strings.TrimSpace(said.String()))

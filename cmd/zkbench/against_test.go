@@ -7,11 +7,14 @@ import (
 	"maps"
 	"os"
 	"os/exec"
+	"os/signal"
 	"path/filepath"
 	"regexp"
+	"slices"
 	"strconv"
 	"strings"
 	"sync"
+	"syscall"
 	"testing"
 	"time"
 
@@ -26,6 +29,7 @@ import (
 // time, or a share of the time between two releases such as 10%. A busy machine does not make its
 // trials invalid.
 func buildMain() {
+	signal.Ignore(syscall.Signal(25)) // SIGXFSZ: a write beyond ulimit -f is an error, as on a full disk
 	c := command{stdout: os.Stdout, stderr: os.Stderr, transports: maps.Clone(transports), terminal: terminal, check: allValid}
 	if slower := os.Getenv("SLOWER"); slower != "" {
 		by := &slowness{}
@@ -82,6 +86,15 @@ func (s *slowness) holdUp() {
 		}
 	}
 	s.last = time.Now()
+}
+
+func TestFlagsArePassedToBothBuilds(t *testing.T) {
+	s := defaults()
+	flags := command{transports: transports}.flags(&s, "run")
+	must.Do(t, flags.Parse([]string{"-rate", "7", "-arrivals", "constant", "-via", "direct"}))
+	if s.pass(flags); !slices.Equal(s.passed, []string{"-arrivals=constant", "-rate=7"}) {
+		t.Errorf("%q", s.passed)
+	}
 }
 
 // TestAgainstFindsATenthAndNothingElse compares a build with itself, and with one that is

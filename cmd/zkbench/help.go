@@ -144,7 +144,8 @@ Rules:
 	          -record keeps them and names those that the servers do not have.
 	Table     A speed is relative to the first strategy with as many contenders: the
 	          median ratio of their times, with an interval of 95%. It is ~ if a
-	          Mann-Whitney U test finds no difference (p 0.05).
+	          Mann-Whitney U test finds no difference (p 0.05), and "too few" if
+	          there are too few trials to find one.
 	Output    Progress and a table go to stderr: on a terminal a bar, elsewhere a line
 	          every 30 seconds. If stdout is a terminal, results are written only
 	          with -raw.
@@ -161,13 +162,14 @@ within -patience, or dies, the others end and name it.
 Exit codes:
 
 	0    all trials were measured
-	1    a server, a session or an output failed; results so far are on stdout, and
-	     -out and -record are not written
+	1    a server, a session or an output failed
 	2    the flags cannot be used; nothing was run
 	3    a lock broke its promise; the message names the trial
 	4    all trials were measured, but more than half of all trials are invalid, or
 	     more than half of those of a row with three or more
-	130  interrupted; results so far are on stdout or in -out, and in -record
+	130  interrupted
+
+However a run ends, the results so far are on stdout or in -out, and in -record.
 
 Flags:
 

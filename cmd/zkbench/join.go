@@ -98,12 +98,11 @@ func self() string {
 }
 
 // inCommon are the flags that all processes of a run must have in common.
-var inCommon = strings.Fields("recipe workload strategy contenders via count seed hold duration warmup workers lines rate session-timeout delay")
+var inCommon = strings.Fields("recipe workload strategy contenders via count seed hold duration warmup workers lines rate arrivals session-timeout delay")
 
-func (s settings) text() string {
-	text := fmt.Sprintf("-arrivals %s", s.Arrivals)
+func (s settings) text() (text string) {
 	for _, name := range inCommon {
-		text += fmt.Sprintf(" -%s %s", name, s.set.Lookup(name).Value)
+		text += fmt.Sprintf("-%s %s ", name, s.set.Lookup(name).Value)
 	}
 	return text
 }

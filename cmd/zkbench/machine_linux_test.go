@@ -1,11 +1,14 @@
 package main
 
 import (
+	"context"
 	"math"
 	"os"
 	"os/exec"
 	"path/filepath"
+	"syscall"
 	"testing"
+	"time"
 
 	"github.com/zkrecipes/zkrecipes/internal/testing/must"
 )
@@ -24,6 +27,23 @@ func TestTheServersProcessorTimeHasNoSteps(t *testing.T) {
 	}
 	if steps := 100 * used; math.Abs(steps-math.Round(steps)) < 1e-6 {
 		t.Errorf("%v s, a multiple of a hundredth", used)
+	}
+}
+
+func TestInterruptKillsAVerbThatOnlyReadsFiles(t *testing.T) {
+	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+	defer cancel()
+	for _, verb := range offline {
+		file := filepath.Join(t.TempDir(), "fifo")
+		must.Do(t, syscall.Mkfifo(file, 0o600))
+		cmd := exec.CommandContext(ctx, "zkbench", verb, file, file)
+		must.Do(t, cmd.Start())
+		writer := must.Get(os.OpenFile(file, os.O_WRONLY, 0))(t) // waits until the verb reads
+		defer writer.Close()
+		must.Do(t, cmd.Process.Signal(os.Interrupt))
+		if err := cmd.Wait(); cmd.ProcessState.Sys().(syscall.WaitStatus).Signal() != syscall.SIGINT {
+			t.Errorf("%s: %v", verb, err)
+		}
 	}
 }
 

@@ -21,6 +21,7 @@ import (
 	"io"
 	"os"
 	"os/signal"
+	"slices"
 	"strings"
 	"syscall"
 
@@ -33,7 +34,16 @@ func main() {
 	os.Exit(command{stdout: os.Stdout, stderr: os.Stderr, transports: transports, terminal: terminal}.process())
 }
 
+// offline are the verbs that an interrupt kills, because they only read files.
+var offline = []string{"compare", "plan", "report"}
+
 func (c command) process() int {
+	// If the reader of stdout exits, Write must return an error, so that the run can clean
+	// up. The signal would kill it.
+	signal.Ignore(syscall.SIGPIPE)
+	if len(os.Args) > 1 && slices.Contains(offline, os.Args[1]) {
+		return c.run(context.Background(), os.Args[1:])
+	}
 	// The first interrupt ends the run and keeps the results so far. It also restores the
 	// default, so that a second one kills. A terminal that closes counts as an interrupt,
 	// except under nohup. It sends SIGHUP twice, through the shell and when the shell has
@@ -48,9 +58,6 @@ func (c command) process() int {
 		signal.Ignore(syscall.SIGHUP)
 		stop()
 	})
-	// If the reader of stdout exits, Write must return an error, so that the run can clean
-	// up. The signal would kill it.
-	signal.Ignore(syscall.SIGPIPE)
 	return c.run(ctx, os.Args[1:])
 }
 
@@ -143,6 +150,7 @@ const (
 func (c command) exit(ctx context.Context, verb string, err error) int {
 	var usage usageError
 	var answer ending
+	lost, isLost := errors.AsType[unwritten](err)
 	switch {
 	case err == nil, errors.Is(err, flag.ErrHelp):
 		return exitOK
@@ -152,17 +160,17 @@ func (c command) exit(ctx context.Context, verb string, err error) int {
 	case errors.Is(err, load.ErrBroken):
 		fmt.Fprintf(c.stderr, "zkbench: %v\n", err)
 		return exitBroken
+	case errors.As(err, &answer) && !isLost:
+		return int(answer)
 	case ctx.Err() != nil:
 		when := &interruption{}
 		errors.As(err, &when)
 		fmt.Fprintf(c.stderr, "zkbench: interrupted %v\n", when)
-		if lost, ok := errors.AsType[unwritten](err); ok {
+		if isLost {
 			fmt.Fprintf(c.stderr, "zkbench: %v\n", lost)
 			return exitFailed
 		}
 		return exitInterrupted
-	case errors.As(err, &answer):
-		return int(answer)
 	}
 	fmt.Fprintf(c.stderr, "zkbench: %v\n", err)
 	return exitFailed

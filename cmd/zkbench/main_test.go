@@ -155,11 +155,8 @@ func TestBrokenLockFailsTheRun(t *testing.T) {
 			if !strings.Contains(stderr, "the lock is broken: "+promise) {
 				t.Errorf("stderr does not name the promise:\n%s", stderr)
 			}
-			if n := strings.Count(stdout, "\nBenchmark"); n != 1 {
-				t.Errorf("%d results; want that of the trial before:\n%s", n, stdout)
-			}
-			if files, _ := os.ReadDir(filepath.Dir(file)); len(files) != 0 {
-				t.Errorf("-out left %v", files)
+			if text, err := os.ReadFile(file); strings.Count(string(text), "\nBenchmark") != 1 || stdout != "" {
+				t.Errorf("results %q, %v, stdout %q; want the trial before in -out", text, err, stdout)
 			}
 		})
 	}
@@ -184,6 +181,7 @@ type full struct{}
 
 func (full) Write([]byte) (int, error) { return 0, errors.New("disk full") }
 
+// The record of the trial is kept: no run makes the same one again.
 func TestOutputThatCannotBeWrittenFailsTheRun(t *testing.T) {
 	file := filepath.Join(t.TempDir(), "results.txt")
 	var stderr bytes.Buffer
@@ -192,8 +190,18 @@ func TestOutputThatCannotBeWrittenFailsTheRun(t *testing.T) {
 	if code != exitFailed || !strings.Contains(stderr.String(), "disk full") {
 		t.Errorf("exit code %d, stderr:\n%s", code, stderr.String())
 	}
-	if files, _ := os.ReadDir(filepath.Dir(file)); len(files) != 0 {
-		t.Errorf("-record left %v", files)
+	if runs, err := readRuns(file); err != nil || len(runs[0].Records) != 1 {
+		t.Errorf("-record has %v, %v", runs, err)
+	}
+}
+
+func TestInterruptDoesNotReplaceAnAnswer(t *testing.T) {
+	ctx, cancel := context.WithCancel(t.Context())
+	cancel()
+	for err, want := range map[error]int{errVerdict: exitFailed, errInvalid: exitInvalid, unwritten{errInvalid}: exitFailed} {
+		if code := over(io.Discard, io.Discard, nil).exit(ctx, "run", err); code != want {
+			t.Errorf("%v: exit code %d; want %d", err, code, want)
+		}
 	}
 }
 
@@ -230,8 +238,10 @@ func TestInterruptDoesNotHideThatResultsAreLost(t *testing.T) {
 			args = append(args, "-contenders", "2")
 		}
 		code, _, stderr := zkbench(ctx, after(2, new(fake.World).Open, interrupting), args...)
-		if code != exitFailed || !strings.Contains(stderr, "interrupted after 1") || !strings.Contains(stderr, "write -record") {
-			t.Errorf("%s: exit code %d, stderr:\n%s", verb, code, stderr)
+		_, partial, _ := strings.Cut(strings.TrimSpace(stderr), "; it is in ")
+		runs, err := readRuns(partial)
+		if code != exitFailed || !strings.Contains(stderr, "interrupted after 1") || !strings.Contains(stderr, "write -record") || len(runs) != 1 {
+			t.Errorf("%s: exit code %d, %d runs kept, %v, stderr:\n%s", verb, code, len(runs), err, stderr)
 		}
 	}
 }

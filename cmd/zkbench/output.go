@@ -14,8 +14,8 @@ import (
 )
 
 // output is the file of a flag such as -out. It is written beside its final path and moved there
-// when it is complete. So no reader finds half a file, and a run that fails leaves an existing
-// file unchanged.
+// when it is complete. So no reader finds half a file, and a run that fails before its first
+// result leaves an existing file unchanged.
 type output struct {
 	*os.File
 	flag  string // the flag that names it
@@ -130,9 +130,20 @@ func (o *output) commit() error {
 		err = os.Rename(o.Name(), o.final)
 	}
 	if err != nil {
-		return fmt.Errorf("write %s: %w", o.flag, err)
+		o.final = "" // discard must not remove the only copy
+		return fmt.Errorf("write %s: %w; it is in %s", o.flag, err, o.Name())
 	}
 	return nil
+}
+
+// Write removes what it has written if it fails, for example on a full disk. Half a record would
+// make the file unreadable.
+func (o *output) Write(p []byte) (int, error) {
+	n, err := o.File.Write(p)
+	if end, seekErr := o.Seek(0, io.SeekCurrent); err != nil && seekErr == nil {
+		_ = o.Truncate(end - int64(n)) // err is reported in any case
+	}
+	return n, err
 }
 
 // sink writes the records of an experiment: to -out, or to stdout without it, in the benchmark
@@ -142,6 +153,7 @@ type sink struct {
 	out, record *output
 	text        *record.Writer
 	lines       *record.JSONWriter // nil without -record
+	wrote       bool               // a record is in -record, in -out or on stdout
 }
 
 // openSink opens the files. With -resume it returns the runs in the file of -record, and appends
@@ -178,8 +190,11 @@ func (s *sink) write(r record.Record) error {
 		if err := s.lines.Write(r); err != nil {
 			return err
 		}
+		s.wrote = true
 	}
-	return s.text.Write(r)
+	err := s.text.Write(r)
+	s.wrote = s.wrote || err == nil
+	return err
 }
 
 // unwritten is the error if results could not be saved in -out or -record. It is reported even
@@ -194,18 +209,6 @@ func (s *sink) commit() error {
 		return unwritten{err}
 	}
 	return nil
-}
-
-// rescue writes the content of -out to stdout, if -out cannot be saved.
-func (s *sink) rescue(stdout io.Writer) error {
-	if s.out == nil || s.out.final == "" {
-		return nil
-	}
-	text, err := os.ReadFile(s.out.Name())
-	if err == nil {
-		_, err = stdout.Write(text)
-	}
-	return err
 }
 
 // keep writes records to the files, but not to stdout, and commits them. An error is unwritten.

@@ -9,7 +9,6 @@ import (
 	"strings"
 	"time"
 
-	"github.com/zkrecipes/zkrecipes/bench/load"
 	"github.com/zkrecipes/zkrecipes/internal/zkbench/plan"
 	"github.com/zkrecipes/zkrecipes/internal/zkbench/table"
 	"github.com/zkrecipes/zkrecipes/internal/zkbench/unit"
@@ -28,6 +27,7 @@ func (s planSettings) answers(w io.Writer, models []fitted) bool {
 		{s.watches > 0, "restart: refused: -watches needs -at N, the number of sessions", s.restarts},
 		{s.servers > 0, "", s.ensembles},
 		{s.lineRate > 0, "", s.held},
+		{s.hold > 0 && s.lineRate == 0, "wait: refused: -hold needs -at N, the number of contenders, or -line-rate R", described},
 	} {
 		switch {
 		case !question.asked:
@@ -40,6 +40,9 @@ func (s planSettings) answers(w io.Writer, models []fitted) bool {
 	}
 	return answered
 }
+
+// described is the answer to a question that describe answers for each model.
+func described(io.Writer, []fitted) bool { return true }
 
 // mosts answers -p99: how many contenders keep the limit.
 func (s planSettings) mosts(w io.Writer, models []fitted) bool {
@@ -90,15 +93,18 @@ func (s planSettings) choice(w io.Writer, models []fitted, n int) bool {
 		rate, bytes plan.Estimate
 	}
 	var options []option
+	why := "records of one strategy only; make others with: " + sweepCommand(models[0], "")
 	for _, m := range models {
 		rate, err := m.At(unit.Handoffs, n)
 		bytes, err2 := m.At(unit.Bytes, n)
-		if err == nil && err2 == nil {
+		if err = cmp.Or(err, err2); err == nil {
 			options = append(options, option{m, rate, bytes})
+		} else {
+			why = err.Error()
 		}
 	}
 	if len(options) < 2 {
-		fmt.Fprintf(w, "strategy: refused: records of one strategy only; make others with: %s\n", sweepCommand(models[0], ""))
+		fmt.Fprintf(w, "strategy: refused: %s\n", why)
 		return false
 	}
 	slices.SortFunc(options, func(a, b option) int { return cmp.Compare(b.rate.Value, a.rate.Value) })
@@ -177,28 +183,29 @@ func (s planSettings) ensembles(w io.Writer, models []fitted) bool {
 }
 
 // held answers -line-rate for one lock: how busy it is with holds of -hold, and how long
-// acquisitions wait.
+// acquisitions wait. Without -hold this is no question, so then no answer is needed.
 func (s planSettings) held(w io.Writer, models []fitted) bool {
+	answered := s.hold == 0
 	for _, m := range models {
 		busy, err := m.Open(s.lineRate, s.hold, s.seed)
-		switch {
-		case m.Workload != load.Drain || err != nil:
+		if err != nil {
 			continue
-		case busy.Share >= 1:
+		}
+		answered = true
+		if busy.Share >= 1 {
 			fmt.Fprintf(w, "one lock %g times a second for %v: too much, it would be busy %.0f%% of the time: %s\n", s.lineRate, s.hold, 100*busy.Share, m.Name)
 			continue
 		}
 		wait := func(e plan.Estimate) string {
-			return fmt.Sprintf("%s (%s to %s)", quantity(e.Value), quantity(e.Lo), quantity(e.Hi))
+			return fmt.Sprintf("%s (%s to %s)", unit.Nanoseconds(e.Value), unit.Nanoseconds(e.Lo), unit.Nanoseconds(e.Hi))
 		}
 		fmt.Fprintf(w, "one lock %g times a second for %v: busy %.0f%% of the time, an acquisition waits %s in the median and %s at p99: %s\n",
 			s.lineRate, s.hold, 100*busy.Share, wait(busy.P50), wait(busy.P99), m.Name)
 	}
-	return true
-}
-
-func quantity(ns float64) time.Duration {
-	return time.Duration(ns).Round(10 * time.Microsecond)
+	if !answered {
+		fmt.Fprintf(w, "one lock: refused: %v; make them with: %s\n", plan.ErrNotDrain, sweepCommand(fitted{Model: new(plan.Model)}, ""))
+	}
+	return answered
 }
 
 func (s planSettings) describe(w io.Writer, m fitted) bool {

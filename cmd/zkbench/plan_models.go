@@ -119,30 +119,27 @@ func (s planSettings) lines(w io.Writer, runs []record.Run) bool {
 		return false
 	}
 	for _, g := range groups {
-		rates := map[int][]float64{} // handoffs a second of all lines together, by their number
+		levels := map[int]report.Level{} // by the number of lines
 		for _, r := range g.Records {
-			rate, _ := r.Metric(unit.Handoffs)
-			rates[r.Lines] = append(rates[r.Lines], rate)
+			levels[r.Lines] = report.Level{Trials: append(levels[r.Lines].Trials, r)}
 		}
-		best, most := 0, slices.Max(slices.Collect(maps.Keys(rates)))
-		for _, n := range slices.Sorted(maps.Keys(rates)) {
-			slices.Sort(rates[n])
-			if best == 0 || middle(rates[n]) > middle(rates[best]) {
-				best = n
+		best, most := 0, slices.Max(slices.Collect(maps.Keys(levels)))
+		var middle report.Median // handoffs a second of all lines together
+		for _, n := range slices.Sorted(maps.Keys(levels)) {
+			if m, _ := levels[n].Median(unit.Handoffs); best == 0 || m.Value > middle.Value {
+				best, middle = n, m
 			}
 		}
+		rates := levels[best].Values(unit.Handoffs)
 		at := func(rate float64) int { return int(carried * rate / s.lineRate) }
 		fmt.Fprintf(w, "independent lines of %v handoffs/s, %s: %d (%d to %d by the slowest and the fastest trial); %.0f%% of the %.4g handoffs/s that %d lines made\n",
-			s.lineRate, g.Title, at(middle(rates[best])), at(slices.Min(rates[best])), at(slices.Max(rates[best])), 100*carried, middle(rates[best]), best)
+			s.lineRate, g.Title, at(middle.Value), at(slices.Min(rates)), at(slices.Max(rates)), 100*carried, middle.Value, best)
 		if best == most {
 			fmt.Fprintf(w, "  warning: the largest number of lines had the highest throughput; the servers may carry more, which only a run with more -lines can show\n")
 		}
 	}
 	return true
 }
-
-// middle is the median of sorted values, the larger of two middle ones.
-func middle(values []float64) float64 { return values[len(values)/2] }
 
 // failovers writes, for -watches, how long no contender held in the recorded failovers.
 func (s planSettings) failovers(w io.Writer, runs []record.Run) {
@@ -155,9 +152,9 @@ func (s planSettings) failovers(w io.Writer, runs []record.Run) {
 		}
 		return fmt.Sprintf("%d contenders, %s", r.Contenders, report.Title(r, run.Environment.Server))
 	}) {
-		took := report.Level{Trials: g.Records}.Values(unit.HandoffP50)
-		slices.Sort(took)
-		fmt.Fprintf(w, "lost session, measured: no contender held for %s (%s to %s in %d trials): %s\n", unit.Quantity(unit.HandoffP50, middle(took)),
-			unit.Quantity(unit.HandoffP50, took[0]), unit.Quantity(unit.HandoffP50, slices.Max(took)), len(took), g.Title)
+		level := report.Level{Trials: g.Records}
+		took := level.Values(unit.HandoffP50)
+		fmt.Fprintf(w, "lost session, measured: no contender held for %s (%s to %s in %d trials): %s\n", level.Cell(unit.HandoffP50),
+			unit.Quantity(unit.HandoffP50, slices.Min(took)), unit.Quantity(unit.HandoffP50, slices.Max(took)), len(took), g.Title)
 	}
 }

@@ -15,6 +15,7 @@ import (
 	"github.com/zkrecipes/zkrecipes/internal/zkbench/plan"
 	"github.com/zkrecipes/zkrecipes/internal/zkbench/table"
 	"github.com/zkrecipes/zkrecipes/internal/zkbench/traffic"
+	"github.com/zkrecipes/zkrecipes/internal/zkbench/unit"
 )
 
 // production has the flags of plan for traffic of a production system.
@@ -177,7 +178,7 @@ func (p production) describe(w io.Writer, path *traffic.Path, f traffic.Forecast
 	if p.growth != 1 {
 		times = fmt.Sprintf(" with %g times the arrivals", p.growth)
 	}
-	ns := waitText
+	ns := unit.Nanoseconds
 	between := func(e plan.Estimate) string { return ns(e.Lo) + " to " + ns(e.Hi) }
 	fmt.Fprintf(w, "%s, %s: held %.0f%% of the time, saturated at %.3g times the arrivals; an acquisition waits %s in the median and %s at p99%s\n",
 		path.Name, path.Kind, 100*f.Used, f.Growth, ns(f.Waits.P50.Value), ns(f.Waits.P99.Value), times)

@@ -21,6 +21,7 @@ import (
 	"github.com/zkrecipes/zkrecipes/internal/zkbench/sessions"
 	"github.com/zkrecipes/zkrecipes/internal/zkbench/table"
 	"github.com/zkrecipes/zkrecipes/internal/zkbench/traffic"
+	"github.com/zkrecipes/zkrecipes/internal/zkbench/unit"
 	"github.com/zkrecipes/zkrecipes/recipes"
 )
 
@@ -146,20 +147,16 @@ type replayed struct {
 
 func (s replaySettings) schedule(l *traffic.Log) (*replay, error) {
 	r := &replay{}
-	paths := slices.Concat(l.Paths, l.Others)
-	var first time.Time
-	for _, p := range paths {
-		if n := len(p.Acquisitions); n > 0 && (first.IsZero() || p.Acquisitions[0].At.Before(first)) {
-			first = p.Acquisitions[0].At
-		}
-	}
-	sessions := map[string]int{}
-	for _, p := range paths {
-		one := &replayed{name: p.Name, recipe: load.Recipe(p.Kind), permits: p.Permits}
+	var paths []*traffic.Path
+	var first time.Time // of the acquisitions that are played
+	for _, p := range slices.Concat(l.Paths, l.Others) {
 		why := ""
+		if len(p.Acquisitions) == 0 {
+			continue
+		}
 		if p.Kind == string(recipes.KindSemaphore) && p.Permits == 0 {
 			why = "its number of permits is not in the log"
-		} else if slices.ContainsFunc(r.paths, func(other *replayed) bool { return other.name == p.Name }) {
+		} else if slices.ContainsFunc(paths, func(other *traffic.Path) bool { return other.Name == p.Name }) {
 			why = "another recipe has the same path"
 		} else if err := recipes.ValidatePath("/zkbench" + strings.TrimSuffix(p.Name, "/")); err != nil {
 			return nil, err
@@ -168,6 +165,14 @@ func (s replaySettings) schedule(l *traffic.Log) (*replay, error) {
 			r.strange = append(r.strange, fmt.Sprintf("%s, %s: %s", p.Name, p.Kind, why))
 			continue
 		}
+		paths = append(paths, p)
+		if at := p.Acquisitions[0].At; first.IsZero() || at.Before(first) {
+			first = at
+		}
+	}
+	sessions := map[string]int{}
+	for _, p := range paths {
+		one := &replayed{name: p.Name, recipe: load.Recipe(p.Kind), permits: p.Permits}
 		for _, a := range p.Acquisitions {
 			at := time.Duration(float64(a.At.Sub(first)) / s.speed)
 			if s.length > 0 && at > s.length {
@@ -243,7 +248,7 @@ func (c command) replay(ctx context.Context, s replaySettings, r *replay) (err e
 		c.warn("the replay did not keep up: %v", err)
 		return errInvalid
 	case err != nil && ctx.Err() != nil && !errors.Is(err, load.ErrBroken):
-		return &interruption{trials: 1}
+		return &interruption{why: errors.New("during the replay")}
 	case err != nil:
 		return err
 	}
@@ -279,7 +284,7 @@ func (c command) compareWaits(s replaySettings, r *replay, about record.Server) 
 	}
 	rows = append(rows, all.row())
 	if _, err := fmt.Fprintf(c.stdout, "waits in production, and in the replay on %s, at %g times the speed\n%sheld: %s in production and %s in the replay, in the mean\n",
-		report.Servers(about), s.speed, table.Align(rows, 2), waitText(float64(all.held)/float64(len(all.production))), waitText(all.Service.Mean())); err != nil {
+		report.Servers(about), s.speed, table.Align(rows, 2), unit.Nanoseconds(float64(all.held)/float64(len(all.production))), unit.Nanoseconds(all.Service.Mean())); err != nil {
 		return err
 	}
 	if behind > 0 {
@@ -290,11 +295,9 @@ func (c command) compareWaits(s replaySettings, r *replay, about record.Server) 
 
 func (p *replayed) row() []string {
 	slices.Sort(p.production)
-	then := func(q float64) string { return waitText(stat.Quantile(q, stat.Empirical, p.production, nil)) }
-	now := func(h *hdrhistogram.Histogram, q float64) string { return waitText(float64(h.ValueAtPercentile(q))) }
-	return []string{p.name, string(p.recipe), fmt.Sprint(len(p.acquisitions)), then(0.5), then(0.99), then(1), now(p.Wait, 50), now(p.Wait, 99), waitText(float64(p.Wait.Max()))}
-}
-
-func waitText(ns float64) string {
-	return time.Duration(ns).Round(100 * time.Microsecond).String()
+	then := func(q float64) string { return unit.Nanoseconds(stat.Quantile(q, stat.Empirical, p.production, nil)) }
+	now := func(h *hdrhistogram.Histogram, q float64) string {
+		return unit.Nanoseconds(float64(h.ValueAtPercentile(q)))
+	}
+	return []string{p.name, string(p.recipe), fmt.Sprint(len(p.acquisitions)), then(0.5), then(0.99), then(1), now(p.Wait, 50), now(p.Wait, 99), unit.Nanoseconds(float64(p.Wait.Max()))}
 }

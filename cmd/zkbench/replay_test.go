@@ -199,6 +199,20 @@ func TestABrokenLockFailsTheReplay(t *testing.T) {
 	}
 }
 
+func TestAnInterruptedReplayRanNoTrials(t *testing.T) {
+	ctx, cancel := context.WithCancel(t.Context())
+	open := func(ctx context.Context, cfg recipes.SessionConfig) (recipes.Client, error) {
+		s, err := new(fake.World).Open(ctx, cfg)
+		return fake.Acquiring{Client: s, Acquire: func(ctx context.Context, _ recipes.Lock) (recipes.Hold, error) {
+			cancel()
+			return nil, context.Cause(ctx)
+		}}, err
+	}
+	if code, _, stderr := zkbench(ctx, open, "replay", madeAudit(t, "lock", 2)); code != exitInterrupted || !strings.HasSuffix(stderr, "zkbench: interrupted during the replay\n") {
+		t.Errorf("exit code %d:\n%s", code, stderr)
+	}
+}
+
 // A file that cannot be used is refused before any session is opened.
 func TestABadAuditOpensNoSession(t *testing.T) {
 	empty := filepath.Join(t.TempDir(), "empty")
@@ -276,6 +290,14 @@ func TestScheduleOfAReplay(t *testing.T) {
 		if !slices.Equal(p.acquisitions, c.want) || len(p.production) != len(c.want) || r.length != c.want[len(c.want)-1].At || r.sessions != min(5, c.s.sessions, max(len(c.want), 1)) {
 			t.Errorf("%+v: %+v, %d sessions, %v; want %+v", c.s, p.acquisitions, r.sessions, r.length, c.want)
 		}
+	}
+	// A semaphore is left out, and so is the time before the others begin.
+	early := *l.Paths[0]
+	early.Kind, early.Permits, early.Acquisitions = "semaphore", 0, slices.Clone(early.Acquisitions)
+	early.Acquisitions[0].At = early.Acquisitions[0].At.Add(-time.Hour)
+	l.Others = append(l.Others, &early)
+	if r := must.Get(replaySettings{speed: 1, sessions: 9}.schedule(l))(t); len(r.strange) != 1 || r.length != 40*ms {
+		t.Errorf("%q, %v", r.strange, r.length)
 	}
 	file := madeAudit(t, "priority-lock", 1)
 	text := strings.Replace(string(must.Get(os.ReadFile(file))(t)), `"znode":"0"`, `"reads":true,"znode":"_c_1-reading-07-0000000000"`, 1)

@@ -87,7 +87,7 @@ func planOf(runs []record.Run) string {
 	var b strings.Builder
 	all, _ := models(runs, 1)
 	for _, m := range all {
-		planSettings{at: []int{m.Levels[len(m.Levels)-1], m.Reach()}}.describe(&b, m)
+		planSettings{rtt: -1, at: []int{m.Levels[len(m.Levels)-1], m.Reach()}}.describe(&b, m)
 	}
 	return b.String()
 }

@@ -51,6 +51,9 @@ func (c command) experiment(ctx context.Context, s settings, args []string) (err
 		return err
 	}
 	env := environment(ctx, srv, args)
+	for _, name := range conditions {
+		env.Details[name] = s.condition(name)
+	}
 	if crew != nil {
 		env.Details["workers"] = strings.Join(crew.Workers(), "; ")
 	}
@@ -60,16 +63,10 @@ func (c command) experiment(ctx context.Context, s settings, args []string) (err
 	if crew != nil && crew.Number() != 1 {
 		return err // worker 1 writes the results
 	}
-	var lost error
-	interrupted := (*interruption)(nil)
-	keep := err == nil || errors.Is(err, errInvalid) || errors.As(err, &interrupted) && interrupted.done > 0
-	if keep {
-		lost = sink.commit()
+	if err == nil || sink.wrote {
+		err = errors.Join(err, sink.commit())
 	}
-	if !keep || lost != nil {
-		lost = errors.Join(lost, sink.rescue(c.results(s.show)))
-	}
-	return errors.Join(err, lost)
+	return err
 }
 
 // prepare opens the files for results, and starts the servers and transports.
@@ -78,7 +75,7 @@ func (c command) prepare(ctx context.Context, s settings, end *cleanup) (e bench
 		return e, srv, out, former, err
 	}
 	end.add(out.discard)
-	if err = c.sameTrials(former, s); err != nil {
+	if err = s.sameTrials(former); err != nil {
 		return e, srv, out, former, err
 	}
 	stop, err := startProfiles(s.cpuprofile, s.memprofile)
@@ -129,6 +126,8 @@ type interruption struct {
 
 func (i *interruption) Error() string {
 	switch {
+	case i.trials == 0 && i.why != nil: // no trials are run
+		return i.why.Error()
 	case i.trials == 0 && i.done == 0:
 		return "before the first trial"
 	case i.trials == 0:
@@ -190,14 +189,14 @@ func (c command) measure(ctx context.Context, e bench.Experiment, crew *workers.
 		known.ceiling.add(r)
 		progress.pause()
 		if err := out.write(r); err != nil {
-			return err
+			return unwritten{err}
 		}
 		progress.step()
 	}
 	if crew != nil {
 		crew.Finish(ctx)
 	}
-	if mostlyInvalid(records) {
+	if mostlyInvalid(records, e.Count) {
 		return errInvalid
 	}
 	return nil
@@ -205,26 +204,30 @@ func (c command) measure(ctx context.Context, e bench.Experiment, crew *workers.
 
 // mostlyInvalid reports whether more than half of all trials are invalid, or more than half of
 // those of a row with three or more. A smaller row does not decide, so that one pause of a busy
-// machine does not fail a first run.
-func mostlyInvalid(records []record.Record) bool {
+// machine does not fail a first run. The invalid trials of a row with count valid ones do not
+// matter, because a continued sweep has repeated them.
+func mostlyInvalid(records []record.Record, count int) bool {
 	const decides = 3
-	trials, balance := map[string]int{}, map[string]int{} // of each row; balance is invalid trials minus valid ones
-	all := 0
+	valid, invalid := map[string]int{}, map[string]int{} // trials of each row
+	more := 0                                            // invalid trials than valid ones
 	for _, r := range records {
-		more := 1
 		if r.Valid() {
-			more = -1
+			valid[r.Name()]++
+			more--
+		} else {
+			invalid[r.Name()]++
 		}
-		trials[r.Name()]++
-		balance[r.Name()] += more
-		all += more
 	}
-	for row, more := range balance {
-		if more > 0 && trials[row] >= decides {
+	for row, n := range invalid {
+		switch {
+		case valid[row] >= count:
+		case n > valid[row] && n+valid[row] >= decides:
 			return true
+		default:
+			more += n
 		}
 	}
-	return all > 0
+	return more > 0
 }
 
 // trialOf runs a trial. With a crew, worker 1 gets the merged record of all workers; for the

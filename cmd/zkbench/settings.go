@@ -110,10 +110,7 @@ func (c command) flags(s *settings, verb string) *flag.FlagSet {
 	f.IntVar(&s.Rounds, "rounds", 20, "rounds of -workload queue, barrier, double-barrier and two-phase-commit")
 	f.IntVar(&s.Lines, "lines", 4, "`number` of independent lines of -workload many, each with that many contenders")
 	f.Float64Var(&s.Rate, "rate", 50, "acquisitions a second of -workload open")
-	f.Func("arrivals", "how these acquisitions arrive: constant, poisson (default poisson)", func(v string) error {
-		s.Arrivals = load.Arrivals(v)
-		return s.Arrivals.Validate()
-	})
+	f.StringVar((*string)(&s.Arrivals), "arrivals", string(s.Arrivals), "how these acquisitions arrive: constant, poisson")
 
 	s.where.add(f)
 	if verb != "slo" { // slo runs alone and has no table
@@ -142,7 +139,7 @@ func (s *settings) check(given map[string]bool) error {
 	if err := s.where.check(given); err != nil {
 		return usageError{err}
 	}
-	if err := errors.Join(s.join.check(given, s), s.show.check(), s.duel.check(given)); err != nil {
+	if err := errors.Join(s.join.check(given, s), s.show.check(), s.duel.check(given), s.Arrivals.Validate()); err != nil {
 		return usageError{err}
 	}
 	has := func(w load.Workload) bool { return slices.Contains(s.Workloads, w) }

@@ -219,7 +219,7 @@ func (c command) found(s sloSettings, r slo.Result, whole bool) error {
 			verdict = "pass"
 		}
 		if v := level.Median(); !math.IsInf(v, 0) {
-			value = time.Duration(v).Round(10 * time.Microsecond).String()
+			value = unit.Nanoseconds(v)
 		}
 		fmt.Fprintf(&b, "%s %d: p99 %s, %d probe(s): %s\n", s.over, level.Load, value, len(level.Values), verdict)
 	}

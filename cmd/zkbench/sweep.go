@@ -5,10 +5,8 @@ import (
 	"context"
 	"flag"
 	"fmt"
-	"io"
 	"math"
 	"slices"
-	"strings"
 	"time"
 
 	"github.com/zkrecipes/zkrecipes/bench/load"
@@ -143,24 +141,25 @@ func (p *history) skip(r record.Record) (yes bool, why string) {
 // sameTrials returns a usageError if the file to continue was recorded with other flags,
 // because its trials would look like further samples of the new ones. Flags that are part of
 // a record's name may differ: those trials have other names.
-func (c command) sameTrials(former []record.Run, s settings) error {
+func (s settings) sameTrials(former []record.Run) error {
 	for _, run := range former {
-		was := defaults()
-		flags := c.sweepFlags(&was)
-		flags.SetOutput(io.Discard)
-		args := strings.Fields(run.Environment.Details["flags"])
-		if len(args) == 0 || flags.Parse(args[1:]) != nil || was.check(given(flags)) != nil {
-			continue // recorded by another version
-		}
-		for _, name := range []string{"duration", "warmup", "session-timeout", "rounds", "servers"} {
-			was, now := cmp.Or(flags.Lookup(name).Value.String(), "none"), cmp.Or(s.set.Lookup(name).Value.String(), "none")
-			if was != now {
-				return usageError{fmt.Errorf("-resume: the file was recorded with -%s %v, and this is -%[1]s %[3]v; give the same, or another -record",
+		for _, name := range conditions {
+			was, now := run.Environment.Details[name], s.condition(name)
+			if was != "" && was != now { // an older version has recorded none
+				return usageError{fmt.Errorf("-resume: the file was recorded with %s %v, and this is %[1]s %[3]v; give the same, or another -record",
 					name, was, now)}
 			}
 		}
 	}
 	return nil
+}
+
+// conditions are the flags that change trials without changing their names. The environment of
+// the records has their values.
+var conditions = []string{"-duration", "-warmup", "-session-timeout", "-rounds", "-servers"}
+
+func (s settings) condition(name string) string {
+	return cmp.Or(s.set.Lookup(name[1:]).Value.String(), "none")
 }
 
 // ceiling estimates which trials would take too long, from trials with fewer contenders. Only

@@ -9,6 +9,7 @@ import (
 	"github.com/zkrecipes/zkrecipes/bench/load"
 	"github.com/zkrecipes/zkrecipes/bench/record"
 	"github.com/zkrecipes/zkrecipes/internal/testing/must"
+	"github.com/zkrecipes/zkrecipes/internal/zkbench/histogram"
 	"github.com/zkrecipes/zkrecipes/internal/zkbench/plan"
 	"github.com/zkrecipes/zkrecipes/recipes"
 )
@@ -64,6 +65,28 @@ func TestMissingRecordsAreNamedByTheirCommand(t *testing.T) {
 		}
 		if err := s.check(given(flags)); err != nil || s.Hold != m.hold {
 			t.Errorf("%s: %v, hold %v", said, err, s.Hold)
+		}
+	}
+}
+
+// Of two trials, the median is between them.
+func TestPlanAnswersWithTheMedianTrial(t *testing.T) {
+	var run record.Run
+	for _, took := range []time.Duration{time.Second, 3 * time.Second} {
+		r := record.Record{Recipe: load.Lock, Workload: load.Failover, Contenders: 2, Transport: direct}
+		r.Operations, r.Elapsed, r.Handoff = 1, took, histogram.New()
+		histogram.Record(r.Handoff, took)
+		many := r
+		many.Workload, many.Lines, many.Operations = load.Many, 5, 300
+		run.Records = append(run.Records, r, many)
+	}
+	var out strings.Builder
+	s := planSettings{watches: 1, lineRate: 10}
+	s.failovers(&out, []record.Run{run})
+	s.lines(&out, []record.Run{run})
+	for _, want := range []string{"held for 2s (1s to 3s in 2 trials)", "70% of the 200 handoffs/s that 5 lines made"} {
+		if !strings.Contains(out.String(), want) {
+			t.Errorf("no %q in\n%s", want, out.String())
 		}
 	}
 }

@@ -29,6 +29,7 @@ import (
 
 	"golang.org/x/perf/benchmath"
 	"golang.org/x/perf/benchunit"
+	"gonum.org/v1/gonum/stat/combin"
 
 	"github.com/zkrecipes/zkrecipes/internal/zkbench/table"
 )
@@ -47,6 +48,8 @@ type Options struct {
 	// is empty, all are compared.
 	Units []string
 }
+
+func (o Options) compares(k key) bool { return len(o.Units) == 0 || slices.Contains(o.Units, k.unit) }
 
 // DefaultOptions are an alpha of 5 %, intervals of 95 % and an effect of 5 %.
 func DefaultOptions() Options { return Options{Alpha: 0.05, Confidence: 0.95, Effect: 0.05} }
@@ -100,7 +103,7 @@ func Compare(a, b *Side, o Options) (Result, error) {
 
 func compareBy(r Result, a, b *Side, row func(k key, old, new []float64, o Options) Row) (Result, error) {
 	for _, k := range a.order {
-		if b.values[k] != nil && (len(r.Options.Units) == 0 || slices.Contains(r.Options.Units, k.unit)) {
+		if b.values[k] != nil && r.Options.compares(k) {
 			r.Rows = append(r.Rows, row(k, a.values[k], b.values[k], r.Options))
 		}
 	}
@@ -256,10 +259,7 @@ func (r *Result) warn(a, b *Side) {
 // leastP is the smallest two-sided p-value of a U test of n and m values: two of all the
 // ways to choose n of n+m.
 func leastP(n, m int) float64 {
-	a, _ := math.Lgamma(float64(n + m + 1))
-	b, _ := math.Lgamma(float64(n + 1))
-	c, _ := math.Lgamma(float64(m + 1))
-	return min(1, 2*math.Exp(b+c-a))
+	return min(1, 2/combin.GeneralizedBinomial(float64(n+m), float64(n)))
 }
 
 // Write writes the comparison as text: a table for each unit, of Counts one with the counts that

@@ -26,11 +26,11 @@ func OfRuns(name string, runs []record.Run) (*Side, error) {
 // trials of a pair. So the change is the median of the pairs' ratios, and the test is
 // Wilcoxon's signed-rank test of their logarithms. It finds changes that the U test cannot
 // distinguish from a machine that is fast at times and slow at others. It is an error if
-// the numbers of trials differ.
+// the numbers of trials with a compared unit differ.
 func Paired(a, b *Side, o Options) (Result, error) {
 	r := Result{Options: o, Old: a.Name, New: b.Name, test: "Wilcoxon signed-rank, in pairs", least: leastPaired}
 	for _, k := range a.order {
-		if n, m := len(a.values[k]), len(b.values[k]); m > 0 && n != m {
+		if n, m := len(a.values[k]), len(b.values[k]); m > 0 && n != m && o.compares(k) {
 			return r, fmt.Errorf("%s: %d trials of %s and %d of %s are not pairs", k.benchmark, n, a.Name, m, b.Name)
 		}
 	}

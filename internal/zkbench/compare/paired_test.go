@@ -136,6 +136,15 @@ func TestPairedRefusesUnequalNumbersOfTrials(t *testing.T) {
 	if _, err := Paired(a, b, DefaultOptions()); err == nil || !strings.Contains(err.Error(), "3 trials of A and 4 of B are not pairs") {
 		t.Error(err)
 	}
+	// Some units exist in some trials only.
+	o := DefaultOptions()
+	o.Units = []string{"fsyncs/op"}
+	for _, side := range []*Side{a, b} {
+		_ = side.readText(strings.NewReader("BenchmarkLine/contenders=1-2 100 1 fsyncs/op\n"), nil)
+	}
+	if _, err := Paired(a, b, o); err != nil {
+		t.Errorf("a unit that is not compared: %v", err)
+	}
 }
 
 // Five pairs cannot show a change at 5 %.

@@ -12,6 +12,7 @@ import (
 	"unicode/utf8"
 
 	"golang.org/x/perf/benchmath"
+	"gonum.org/v1/gonum/stat/combin"
 
 	"github.com/zkrecipes/zkrecipes/bench/load"
 	"github.com/zkrecipes/zkrecipes/bench/record"
@@ -153,7 +154,8 @@ func (r row) sameButStrategy(other row) bool {
 }
 
 // speed compares a row with the baseline: the median of the ratios of their times, each trial
-// with each, and its 95 % interval. It is ~ if the U test finds no difference, as in benchstat.
+// with each, and its 95 % interval. It is ~ if the U test finds no difference, as in benchstat,
+// and "too few" if there are too few trials to find one.
 // The interval belongs to that test: if the test finds a difference, the interval does not
 // contain 1.
 func (r row) speed(baseline row) string {
@@ -165,7 +167,11 @@ func (r row) speed(baseline row) string {
 		return "1.00x"
 	}
 	a, b := benchmath.NewSample(mine, &benchmath.DefaultThresholds), benchmath.NewSample(base, &benchmath.DefaultThresholds)
-	if c := benchmath.AssumeNothing.Compare(a, b); c.P >= c.Alpha {
+	n, m := float64(len(mine)), float64(len(base))
+	switch c := benchmath.AssumeNothing.Compare(a, b); {
+	case 2/combin.GeneralizedBinomial(n+m, n) >= c.Alpha: // the smallest p
+		return "too few"
+	case c.P >= c.Alpha:
 		return "~"
 	}
 	var ratios []float64
@@ -175,7 +181,7 @@ func (r row) speed(baseline row) string {
 		}
 	}
 	slices.Sort(ratios)
-	n, m, all := float64(len(mine)), float64(len(base)), len(ratios)
+	all := len(ratios)
 	outside := max(0, int(n*m/2-1.96*math.Sqrt(n*m*(n+m+1)/12)-0.5)) // of the ratios, at each end
 	return fmt.Sprintf("%.2fx (%.2f-%.2f)", (ratios[(all-1)/2]+ratios[all/2])/2, ratios[outside], ratios[all-1-outside])
 }

@@ -53,16 +53,21 @@ const Invalid = "invalid"
 func Quantity(unit string, v float64) string {
 	switch {
 	case strings.HasSuffix(unit, "-ns") || strings.Contains(unit, "ns/op"):
-		d := time.Duration(v)
-		if d < time.Microsecond {
-			return d.String()
-		}
-		digits := math.Pow(10, math.Floor(math.Log10(v))-2)
-		return d.Round(time.Duration(digits)).String()
+		return Nanoseconds(v)
 	case v < 1:
 		return strconv.FormatFloat(v, 'g', 3, 64)
 	case v < 10_000:
 		return strconv.FormatFloat(v, 'g', 4, 64)
 	}
 	return benchunit.Scale(v, benchunit.Decimal)
+}
+
+// Nanoseconds formats a time with three digits.
+func Nanoseconds(v float64) string {
+	d := time.Duration(v)
+	if d < time.Microsecond {
+		return d.String()
+	}
+	digits := math.Pow(10, math.Floor(math.Log10(v))-2)
+	return d.Round(time.Duration(digits)).String()
 }

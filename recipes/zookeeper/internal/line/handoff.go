@@ -175,6 +175,9 @@ func (w *waiter) await(ctx context.Context, predecessor string, disconnected <-c
 		return 0, ctx.Err()
 	}
 	woke.gone = session.Happened(own.Fired()) // this event may have come first and not been selected
+	if session.Happened(disconnected) {
+		woke.why = connectionLost // an event of the next connection counts only if own is set there
+	}
 	return woke.outcome(), nil
 }
 

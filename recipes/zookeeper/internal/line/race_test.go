@@ -198,6 +198,10 @@ func TestALostContenderIsFound(t *testing.T) {
 			strategy: recipes.Handoff,
 			cfg:      recipes.SessionConfig{ACL: []recipes.ACL{{Permissions: recipes.PermAll &^ recipes.PermRead, Scheme: "world", ID: "anyone"}}},
 		},
+		"by its own ACL, with a GUID": {
+			strategy: recipes.Predecessor,
+			cfg:      recipes.SessionConfig{ACL: []recipes.ACL{{Permissions: recipes.PermAll &^ recipes.PermRead, Scheme: "world", ID: "anyone"}}},
+		},
 		"by large data in the line": {
 			strategy: recipes.Handoff,
 			cfg:      recipes.SessionConfig{MaxPacket: 4 << 10},

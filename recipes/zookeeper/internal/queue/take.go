@@ -234,7 +234,11 @@ func (d *delivery) conclude(ctx context.Context, ack bool) error {
 	d.concluded.Do(func() {
 		d.acked = ack
 		if !d.Hold.Conclude() {
-			d.finish(d.Hold.Err())
+			lost := d.Hold.Err()
+			if errors.Is(lost, session.ErrUnwatched) {
+				d.queue.Session.Delete(d.Znode()) // the claim may exist
+			}
+			d.finish(lost)
 			return
 		}
 		if !d.queue.Session.Background(func(life context.Context) { d.finish(d.end(life, ack)) }) {

@@ -53,7 +53,8 @@ var ErrNoBareZnode = errors.New("cannot create a znode named by number alone")
 // CreateBare creates a bare znode below dir. If dir is missing, parent creates it:
 // EnsureQueuePath or Ensure. If count is set, siblings is the number of other children that dir
 // had after the creation. That costs one read of dir, which is sent together with the creation
-// and sets a watch: see bareZnodes. siblings is negative if the number is unknown.
+// and sets a watch: see bareZnodes. siblings is negative if the number is unknown. The watch
+// remains until dir changes or the connection ends, so each persistent dir keeps one.
 //
 // On error no znode remains, in the sense of CreateProtected.
 func (s *Session) CreateBare(ctx context.Context, dir, name string, data []byte, count bool, parent func(context.Context, string) error) (bare BareZnode, siblings int, err error) {

@@ -61,8 +61,11 @@ func (s *Session) CreateProtectedIn(ctx context.Context, dir, name string, data 
 		}
 		found := gopath.Join(dir, names[at])
 		stat, err := s.Stat(life, found)
-		if errors.Is(err, recipes.ErrNoNode) {
+		switch {
+		case errors.Is(err, recipes.ErrNoNode):
 			return nil, nil
+		case errors.Is(err, recipes.ErrAccessDenied):
+			return &found, nil // an error would leave the znode; its GUID identifies it
 		}
 		return &found, cmp.Or(err, s.owns(found, stat))
 	}
@@ -295,7 +298,9 @@ func (s *Session) ensureWith(ctx context.Context, full string, acl []jute.ACL) e
 // call began. Earlier creations of this session do not have a larger one. Only one call per path
 // runs at a time in a session.
 //
-// On error no znode remains, in the sense of CreateProtected.
+// On error no znode remains, in the sense of CreateProtected. There is one exception: the reply
+// is lost, and the ACL does not let the session read the znode (since ZooKeeper 3.9). The znode
+// may then be another client's.
 func (s *Session) CreateNamed(ctx context.Context, path string, data []byte) (Stat, error) {
 	return s.CreateNamedIn(ctx, path, data, s.Ensure)
 }
@@ -335,6 +340,9 @@ func (s *Session) CreateNamedIn(ctx context.Context, path string, data []byte, p
 		stat, err = RetryThrottled(life, s, func() (Stat, error) { return s.Stat(life, path) })
 		if errors.Is(err, recipes.ErrNoNode) || err == nil && stat.EphemeralOwner != s.id {
 			return Stat{}, fmt.Errorf("%w: %s", recipes.ErrRemoved, path)
+		}
+		if err != nil && !IsGone(err) {
+			s.deleteOwned(life, path, Stat{}) // sent once: without a record, a second one could hit another znode
 		}
 		return stat, err
 	}, func(life context.Context, stat Stat) { s.deleteOwned(life, path, stat) }, release)

@@ -1,5 +1,13 @@
 package session
 
+import (
+	"context"
+
+	"golang.org/x/time/rate"
+
+	"github.com/zkrecipes/zkrecipes/recipes/zookeeper/internal/conn"
+)
+
 // Exported for tests of package session_test.
 const IdleReceipts = idleReceipts
 
@@ -22,3 +30,22 @@ func (s *Session) Holds() int64 { return s.lease.Holds() }
 
 // Identified reports whether the session has an identity that no server has refused so far.
 func (s *Session) Identified() bool { return s.wire.Identified() }
+
+// Pace limits the session's reads per second.
+func (s *Session) Pace(reads rate.Limit) { s.pace = rate.NewLimiter(reads, 1) }
+
+// SendAfter sends a request after prepare, like the creation and the release of a bare znode.
+func (s *Session) SendAfter(ctx context.Context, prepare func() error) error {
+	a := exchange{session: s, requests: []conn.Request{conn.Sync("/")}, prepare: prepare}
+	a.begin(ctx)
+	return a.failed
+}
+
+// DelayWatch makes the next reads with a watch on path wait until proceed is called.
+func (s *Session) DelayWatch(path string) (proceed func()) {
+	key := watchKey{path: s.full(path)}
+	s.watches.mu.Lock()
+	defer s.watches.mu.Unlock()
+	s.watches.removing = map[watchKey]chan struct{}{key: make(chan struct{})}
+	return func() { s.watches.removed(key) }
+}

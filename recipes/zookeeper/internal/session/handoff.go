@@ -28,11 +28,14 @@ func (s *Session) Handoff(ctx context.Context, bare BareZnode) <-chan error {
 	m.Set(s.full(bare.Path), nil, bare.Stat.Version)
 	m.Delete(s.full(bare.Path), bare.Stat.Version+1)
 	h := &handoff{exchange{session: s, requests: []conn.Request{m.Request().Identified()}}, bare}
-	if _, err := s.Connected(ctx); err == nil && s.deletionWatched(bare) {
-		h.begin(ctx)
-	} else {
-		h.failed = errUnseen
+	h.prepare = func() error {
+		if s.deletionWatched(bare) {
+			return nil
+		}
+		return errUnseen
 	}
+	h.begin(ctx)
+	h.prepare = nil // a later attempt follows a read
 	if replies, err := h.await(ctx); err == nil && replies[0].Refusal() == nil {
 		done := make(chan error, 1)
 		done <- s.bare.deleted(bare, nil)

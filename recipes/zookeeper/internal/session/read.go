@@ -78,14 +78,17 @@ func readAgain[T any](ctx context.Context, s *Session, what, path string, f func
 }
 
 // paced is ask for a read that sets no watch: SessionConfig.ReadsPerSecond delays it.
-func paced[T any](ctx context.Context, s *Session, what, path string, request conn.Request, read func(conn.Reply) (T, error)) (T, error) {
+func paced[T any](ctx context.Context, s *Session, what, path string, request conn.Request, read func(conn.Reply) (T, error)) (none T, _ error) {
 	if s.pace != nil {
-		turn := time.NewTimer(s.pace.Reserve().Delay())
-		defer turn.Stop()
+		turn := s.pace.Reserve()
+		timer := time.NewTimer(turn.Delay())
+		defer timer.Stop()
 		select {
-		case <-turn.C:
+		case <-timer.C:
+		case <-s.Done():
+			return none, s.Err()
 		case <-ctx.Done():
-			var none T
+			turn.Cancel() // otherwise later reads would wait for it
 			return none, s.Interrupted(what+" "+path, ctx)
 		}
 	}
@@ -142,17 +145,19 @@ type exchange struct {
 
 // begin sends the requests when the session is connected. If it fails, a part may have been
 // sent. begin may return after ctx is done: if the server reads nothing and all buffers are full,
-// it returns at the write deadline, after two thirds of the session timeout.
+// it returns at the write deadline, after two thirds of the session timeout. If the connection
+// ends while prepare runs, nothing is sent: the watches that prepare has found or joined are gone.
 func (a *exchange) begin(ctx context.Context) {
+	if a.connection, _, a.failed = a.session.connectedAfter(ctx, 0); a.failed != nil {
+		return
+	}
+	c := a.session.wire.Current()
 	if a.prepare != nil {
 		if a.failed = a.prepare(); a.failed != nil {
 			return
 		}
 	}
-	if a.connection, _, a.failed = a.session.connectedAfter(ctx, 0); a.failed != nil {
-		return
-	}
-	a.sent, a.failed = a.session.wire.Current().Send(a.requests...)
+	a.sent, a.failed = c.Send(a.requests...)
 }
 
 // await returns the replies to the requests that begin has sent.
@@ -251,6 +256,7 @@ func (s *Session) Predecessor(ctx context.Context, bare BareZnode, path string) 
 	key := watchKey{path: s.full(path)}
 	node, err = readAgain(ctx, s, "read", path, func(life context.Context) (Node, error) {
 		var requests []conn.Request
+		c := s.wire.Current() // of the watches joined below; on a later connection, own might not be set
 		w, armOwn, connection := s.watches.join(ownKey, 0)
 		own = w
 		if armOwn {
@@ -258,7 +264,7 @@ func (s *Session) Predecessor(ctx context.Context, bare BareZnode, path string) 
 		}
 		var arm bool
 		predecessor, arm, _ = s.watches.join(key, 0)
-		replies, err := s.wire.Current().Exchange(life, append(requests, conn.Get(key.path, arm).Identified().Unbounded())...)
+		replies, err := c.Exchange(life, append(requests, conn.Get(key.path, arm).Identified().Unbounded())...)
 		var node Node
 		if armOwn {
 			if err == nil {

@@ -5,12 +5,14 @@ import (
 	"errors"
 	"fmt"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"github.com/zkrecipes/zkrecipes/internal/testing/must"
 	"github.com/zkrecipes/zkrecipes/internal/testing/watchdog"
 	"github.com/zkrecipes/zkrecipes/internal/zkserver"
 	"github.com/zkrecipes/zkrecipes/recipes"
+	"github.com/zkrecipes/zkrecipes/recipes/zookeeper/internal/conn"
 	"github.com/zkrecipes/zkrecipes/recipes/zookeeper/internal/session"
 )
 
@@ -230,4 +232,72 @@ func TestWatchesAreForgotten(t *testing.T) {
 	if n := s.WatchesKept(); n != 0 {
 		t.Errorf("%d watches of a lost connection are kept", n)
 	}
+}
+
+// Two watches that are needed together are set on one connection, even if it is replaced between
+// them.
+func TestAPredecessorIsWatchedOnTheConnectionOfTheOwnWatch(t *testing.T) {
+	onVirtualTime(t, func(t *testing.T, srv *zkserver.Server, s *session.Session) {
+		ctx := t.Context()
+		ahead, place := bare(t, s, "/line"), bare(t, s, "/line")
+		must.Get(s.BareW(ctx, place))(t)
+		proceed := s.DelayWatch(ahead.Path)
+		watched := make(chan error)
+		var own *session.Watch
+		go func() {
+			var err error
+			_, _, own, err = s.Predecessor(ctx, place, ahead.Path)
+			watched <- err
+		}()
+		synctest.Wait() // its own watch is joined
+		cutAndWait(t, srv, s)
+		proceed()
+		must.Do(t, <-watched)
+		must.Do(t, s.DeleteOnce(ctx, place.Path, -1))
+		synctest.Wait()
+		if !session.Happened(own.Fired()) {
+			t.Error("only its predecessor is watched")
+		}
+	})
+}
+
+// What was found about the watches of a connection says nothing about the next one.
+func TestNothingIsSentOnALaterConnectionThanItsWatches(t *testing.T) {
+	srv := embedded(t)
+	s := open(t, to(srv))
+	err := s.SendAfter(bounded(t), func() error { cutAndWait(t, srv, s); return nil })
+	if !errors.Is(err, conn.ErrNotSent) {
+		t.Errorf("got %v", err)
+	}
+}
+
+// A read that gives up leaves its turn to the next one, and the end of the session ends its wait.
+func TestACancelledReadGivesItsTurnBack(t *testing.T) {
+	onVirtualTime(t, func(t *testing.T, _ *zkserver.Server, s *session.Session) {
+		s.Pace(1)
+		must.Get(s.Stat(t.Context(), "/"))(t)
+		start := time.Now()
+		cancelled, cancel := context.WithCancel(t.Context())
+		cancel()
+		for range 100 {
+			if _, err := s.Stat(cancelled, "/"); !errors.Is(err, context.Canceled) {
+				t.Error(err)
+			}
+		}
+		must.Get(s.Stat(t.Context(), "/"))(t)
+		if waited := time.Since(start); waited > time.Second {
+			t.Errorf("the next read waits %s", waited)
+		}
+		result := make(chan error)
+		go func() {
+			_, err := s.Stat(t.Context(), "/")
+			result <- err
+		}()
+		synctest.Wait()
+		start = time.Now()
+		closeNow(s)
+		if err := <-result; !errors.Is(err, recipes.ErrClosed) || time.Since(start) > time.Second/2 {
+			t.Errorf("%s after the end of the session: %v", time.Since(start), err)
+		}
+	})
 }
