@@ -21,19 +21,20 @@ type answer interface{ GetGrant() *pb.Grant }
 // or grant to resume; otherwise it is nil.
 type acquirer func(ctx context.Context, requestID string, resumed *pb.Grant) (answer, error)
 
-// acquire makes a call that asks for a grant. capability names the recipe. On error, no
-// waiter and no grant is left behind. If gRPC failed the call, or the caller stopped waiting,
-// the session abandons the request id in the background until the plugin confirms.
+// acquire makes a call that asks for a grant, and returns the grant and the answer. capability
+// names the recipe. On error, no waiter and no grant is left behind. If gRPC failed the call,
+// or the caller stopped waiting, the session abandons the request id in the background until
+// the plugin confirms.
 //
 // If joined is not nil, acquire calls it exactly once, as soon as the stream or the call
 // itself delivers the place. If the plugin ends and the session continues, the call is
 // repeated. A contender whose place is known keeps it.
-func (r recipe) acquire(ctx context.Context, capability string, joined func(recipes.Place), ask acquirer) (*remoteGrant, error) {
+func (r recipe) acquire(ctx context.Context, capability string, joined func(recipes.Place), ask acquirer) (*remoteGrant, answer, error) {
 	if err := r.check(ctx); err != nil {
-		return nil, err
+		return nil, nil, err
 	}
 	if err := ctx.Err(); err != nil {
-		return nil, fmt.Errorf("%s: %w", r, err)
+		return nil, nil, fmt.Errorf("%s: %w", r, err)
 	}
 	s, w := r.s, &waiter{joined: joined, turns: make(chan turn, 1)}
 	id, asked := s.requestID(), time.Now()
@@ -66,11 +67,11 @@ func (r recipe) acquire(ctx context.Context, capability string, joined func(reci
 			if _, answered := wire.Error(err); !answered {
 				s.abandon(id)
 			}
-			return nil, s.explain(ctx, r.what, err)
+			return nil, nil, s.explain(ctx, r.what, err)
 		}
 		if a.GetGrant().GetToken() <= 0 || a.GetGrant().GetZnode() == "" {
 			s.abandon(id)
-			return nil, fmt.Errorf("%s: %w: the plugin's answer has no grant", r, recipes.ErrInternal)
+			return nil, nil, fmt.Errorf("%s: %w: the plugin's answer has no grant", r, recipes.ErrInternal)
 		}
 		g := &remoteGrant{
 			s: s, id: id, recipe: capability, ask: ask, lost: make(chan struct{}),
@@ -83,9 +84,9 @@ func (r recipe) acquire(ctx context.Context, capability string, joined func(reci
 		s.meters.Granted(ctx, capability, time.Since(asked))
 		if err != nil { // the session's end releases it
 			g.lose(fmt.Errorf("%w: %w", recipes.ErrNotHeld, err))
-			return nil, fmt.Errorf("%s: granted too late: %w", r, err)
+			return nil, nil, fmt.Errorf("%s: granted too late: %w", r, err)
 		}
-		return g, nil
+		return g, a, nil
 	}
 }
 

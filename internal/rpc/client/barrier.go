@@ -53,25 +53,20 @@ func (b doubleBarrier) Size() int { return b.size }
 
 func (b doubleBarrier) Enter(ctx context.Context, data []byte) (recipes.Passage, error) {
 	p := &passage{barrier: b}
-	g, err := b.acquire(ctx, "double-barrier", nil, func(ctx context.Context, id string, resumed *pb.Grant) (answer, error) {
+	g, a, err := b.acquire(ctx, "double-barrier", nil, func(ctx context.Context, id string, resumed *pb.Grant) (answer, error) {
 		ask := &pb.EnterDoubleBarrierRequest{
 			Session: b.s.handle, RequestId: id, Path: b.path, Size: int64(b.size), Data: data,
 			Announce: b.s.resumable, Resumed: resumed, Dialect: b.dialect,
 		}
-		inside := resumed.GetToken() != 0
-		if inside && p.leaving.Load() {
+		if p.leaving.Load() { // Enter has set members
 			ask.Leaving = p.members
 		}
-		r, err := b.s.doubleBarriers.EnterDoubleBarrier(ctx, ask)
-		if !inside {
-			p.members = r.GetMembers()
-		}
-		return r, err
+		return b.s.doubleBarriers.EnterDoubleBarrier(ctx, ask)
 	})
 	if err != nil {
 		return nil, err
 	}
-	p.remoteGrant = g
+	p.remoteGrant, p.members = g, a.(*pb.EnterDoubleBarrierResponse).GetMembers()
 	g.Done() // the removal of a member is always reported
 	return p, nil
 }

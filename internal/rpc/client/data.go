@@ -33,7 +33,7 @@ func (n names) request(id, name string, data []byte) *pb.RegisterNameRequest {
 }
 
 func (n names) Register(ctx context.Context, name string, data []byte) (recipes.Registration, error) {
-	g, err := n.name(name).acquire(ctx, "names", nil, func(ctx context.Context, id string, resumed *pb.Grant) (answer, error) {
+	g, _, err := n.name(name).acquire(ctx, "names", nil, func(ctx context.Context, id string, resumed *pb.Grant) (answer, error) {
 		ask := n.request(id, name, data)
 		ask.Resumed = resumed
 		return n.s.names.RegisterName(ctx, ask)
@@ -100,7 +100,7 @@ func (s *session) Group(path string, cfg recipes.GroupConfig) (recipes.Group, er
 }
 
 func (g group) Join(ctx context.Context, data []byte) (recipes.Membership, error) {
-	m, err := g.acquire(ctx, "group", nil, func(ctx context.Context, id string, resumed *pb.Grant) (answer, error) {
+	m, _, err := g.acquire(ctx, "group", nil, func(ctx context.Context, id string, resumed *pb.Grant) (answer, error) {
 		return g.s.groups.Join(ctx, &pb.JoinRequest{
 			Session: g.s.handle, RequestId: id, Path: g.path, Name: g.cfg.Name, Data: data, Dialect: g.dialect, Resumed: resumed,
 		})

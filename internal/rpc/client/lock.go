@@ -9,12 +9,36 @@ import (
 	"github.com/zkrecipes/zkrecipes/recipes"
 )
 
-type lock struct {
+// queued is a recipe whose contenders wait in line for an H.
+type queued[H any] struct {
 	recipe
-	cfg recipes.LockConfig
+	capability string
+	kind       recipes.Kind
+	joined     func(recipes.Place)
+	hold       func(*remoteGrant, answer) H
+	ask        func(ctx context.Context, id string, try bool, resumed *pb.Grant) (answer, error)
+}
+
+func (q queued[H]) Acquire(ctx context.Context) (H, error)    { return q.acquire(ctx, false) }
+func (q queued[H]) TryAcquire(ctx context.Context) (H, error) { return q.acquire(ctx, true) }
+
+func (q queued[H]) acquire(ctx context.Context, try bool) (none H, err error) {
+	g, a, err := q.recipe.acquire(ctx, q.capability, q.joined, func(ctx context.Context, id string, resumed *pb.Grant) (answer, error) {
+		return q.ask(ctx, id, try, resumed)
+	})
+	if err != nil {
+		return none, err
+	}
+	return q.hold(g, a), nil
+}
+
+func (q queued[H]) Contenders(ctx context.Context) ([]recipes.Contender, error) {
+	return q.line(ctx, q.kind)
 }
 
 type hold struct{ *remoteGrant }
+
+func newHold(g *remoteGrant, _ answer) recipes.Hold { return hold{g} }
 
 func (h hold) Release(ctx context.Context) error { return h.releaseGrant(ctx) }
 
@@ -23,95 +47,34 @@ func (s *session) Lock(path string, cfg recipes.LockConfig) (recipes.Lock, error
 	if err != nil {
 		return nil, err
 	}
-	return lock{r, cfg}, nil
-}
-
-func (l lock) Acquire(ctx context.Context) (recipes.Hold, error) {
-	return l.acquire(ctx, false)
-}
-
-func (l lock) TryAcquire(ctx context.Context) (recipes.Hold, error) {
-	return l.acquire(ctx, true)
-}
-
-func (l lock) acquire(ctx context.Context, try bool) (recipes.Hold, error) {
-	g, err := l.recipe.acquire(ctx, "lock", l.cfg.Joined, func(ctx context.Context, id string, resumed *pb.Grant) (answer, error) {
-		return l.s.locks.Acquire(ctx, &pb.AcquireRequest{
-			Session: l.s.handle, RequestId: id,
-			Path: l.path, Strategy: string(l.cfg.Strategy), Dialect: l.dialect, Data: l.cfg.Data,
-			Try: try, Announce: l.s.announces(l.cfg.Joined), Resumed: resumed,
+	ask := func(ctx context.Context, id string, try bool, resumed *pb.Grant) (answer, error) {
+		return s.locks.Acquire(ctx, &pb.AcquireRequest{
+			Session: s.handle, RequestId: id,
+			Path: path, Strategy: string(cfg.Strategy), Dialect: r.dialect, Data: cfg.Data,
+			Try: try, Announce: s.announces(cfg.Joined), Resumed: resumed,
 		})
-	})
-	if err != nil {
-		return nil, err
 	}
-	return hold{g}, nil
-}
-
-func (l lock) Contenders(ctx context.Context) ([]recipes.Contender, error) {
-	return l.line(ctx, recipes.KindLock)
-}
-
-type semaphore struct {
-	recipe
-	cfg recipes.SemaphoreConfig
+	return queued[recipes.Hold]{r, "lock", recipes.KindLock, cfg.Joined, newHold, ask}, nil
 }
 
 func (s *session) Semaphore(path string, cfg recipes.SemaphoreConfig) (recipes.Semaphore, error) {
-	m, err := s.semaphore("semaphore", path, cfg)
+	r, err := s.at("semaphore", path, cfg.Dialect, normalize(&cfg.Strategy), cfg.Validate())
 	if err != nil {
 		return nil, err
 	}
-	return m, nil
-}
-
-func (s *session) semaphore(kind, path string, cfg recipes.SemaphoreConfig) (semaphore, error) {
-	r, err := s.at(kind, path, cfg.Dialect, normalize(&cfg.Strategy), cfg.Validate())
-	return semaphore{r, cfg}, err
-}
-
-func (m semaphore) Acquire(ctx context.Context) (recipes.Hold, error) {
-	return m.acquire(ctx, false)
-}
-
-func (m semaphore) TryAcquire(ctx context.Context) (recipes.Hold, error) {
-	return m.acquire(ctx, true)
-}
-
-func (m semaphore) acquire(ctx context.Context, try bool) (recipes.Hold, error) {
-	g, err := m.recipe.acquire(ctx, "semaphore", m.cfg.Joined, func(ctx context.Context, id string, resumed *pb.Grant) (answer, error) {
-		return m.s.semaphores.AcquirePermit(ctx, &pb.AcquirePermitRequest{
-			Session: m.s.handle, RequestId: id,
-			Path: m.path, Strategy: string(m.cfg.Strategy), Data: m.cfg.Data,
-			Try: try, Announce: m.s.announces(m.cfg.Joined), Permits: int32(m.cfg.Permits),
-			Dialect: m.dialect, Resumed: resumed,
+	ask := func(ctx context.Context, id string, try bool, resumed *pb.Grant) (answer, error) {
+		return s.semaphores.AcquirePermit(ctx, &pb.AcquirePermitRequest{
+			Session: s.handle, RequestId: id,
+			Path: path, Strategy: string(cfg.Strategy), Data: cfg.Data,
+			Try: try, Announce: s.announces(cfg.Joined), Permits: int32(cfg.Permits),
+			Dialect: r.dialect, Resumed: resumed,
 		})
-	})
-	if err != nil {
-		return nil, err
 	}
-	return hold{g}, nil
-}
-
-func (m semaphore) Contenders(ctx context.Context) ([]recipes.Contender, error) {
-	return m.line(ctx, recipes.KindSemaphore)
+	return queued[recipes.Hold]{r, "semaphore", recipes.KindSemaphore, cfg.Joined, newHold, ask}, nil
 }
 
 func (s *session) Shares(path string, n int, cfg recipes.SharesConfig) (recipes.Shares, error) {
 	return recipes.NewShares(s, path, n, cfg)
-}
-
-type slots struct{ semaphore }
-
-func (s *session) Slots(path string, cfg recipes.SemaphoreConfig) (recipes.Slots, error) {
-	m, err := s.semaphore("slots", path, cfg)
-	if err == nil && m.dialect != "" {
-		err = fmt.Errorf("%s: %w: it has no dialect %s", m, recipes.ErrInvalid, cfg.Dialect)
-	}
-	if err != nil {
-		return nil, err
-	}
-	return slots{m}, nil
 }
 
 type slotHold struct {
@@ -119,33 +82,28 @@ type slotHold struct {
 	slot int
 }
 
+func newSlotHold(g *remoteGrant, a answer) recipes.SlotHold {
+	return slotHold{hold{g}, int(a.(*pb.AcquireSlotResponse).GetSlot())}
+}
+
 func (h slotHold) Slot() int { return h.slot }
 
-func (m slots) Acquire(ctx context.Context) (recipes.SlotHold, error) {
-	return m.acquire(ctx, false)
-}
-
-func (m slots) TryAcquire(ctx context.Context) (recipes.SlotHold, error) {
-	return m.acquire(ctx, true)
-}
-
-func (m slots) acquire(ctx context.Context, try bool) (recipes.SlotHold, error) {
-	var slot int
-	g, err := m.recipe.acquire(ctx, "slots", m.cfg.Joined, func(ctx context.Context, id string, resumed *pb.Grant) (answer, error) {
-		a, err := m.s.semaphores.AcquireSlot(ctx, &pb.AcquireSlotRequest{
-			Session: m.s.handle, RequestId: id,
-			Path: m.path, Strategy: string(m.cfg.Strategy), Data: m.cfg.Data,
-			Try: try, Announce: m.s.announces(m.cfg.Joined), Permits: int32(m.cfg.Permits), Resumed: resumed,
-		})
-		if resumed.GetToken() == 0 { // a resumed hold keeps its number
-			slot = int(a.GetSlot())
-		}
-		return a, err
-	})
+func (s *session) Slots(path string, cfg recipes.SemaphoreConfig) (recipes.Slots, error) {
+	r, err := s.at("slots", path, cfg.Dialect, normalize(&cfg.Strategy), cfg.Validate())
+	if err == nil && r.dialect != "" {
+		err = fmt.Errorf("%s: %w: it has no dialect %s", r, recipes.ErrInvalid, cfg.Dialect)
+	}
 	if err != nil {
 		return nil, err
 	}
-	return slotHold{hold{g}, slot}, nil
+	ask := func(ctx context.Context, id string, try bool, resumed *pb.Grant) (answer, error) {
+		return s.semaphores.AcquireSlot(ctx, &pb.AcquireSlotRequest{
+			Session: s.handle, RequestId: id,
+			Path: path, Strategy: string(cfg.Strategy), Data: cfg.Data,
+			Try: try, Announce: s.announces(cfg.Joined), Permits: int32(cfg.Permits), Resumed: resumed,
+		})
+	}
+	return queued[recipes.SlotHold]{r, "slots", recipes.KindSemaphore, cfg.Joined, newSlotHold, ask}, nil
 }
 
 type election struct {
@@ -154,6 +112,8 @@ type election struct {
 }
 
 type leadership struct{ *remoteGrant }
+
+func newLeadership(g *remoteGrant, _ answer) recipes.Leadership { return leadership{g} }
 
 func (l leadership) Resign(ctx context.Context) error { return l.releaseGrant(ctx) }
 
@@ -171,17 +131,14 @@ func (s *session) Election(path string, cfg recipes.ElectionConfig) (recipes.Ele
 }
 
 func (e election) Campaign(ctx context.Context, proposal []byte) (recipes.Leadership, error) {
-	g, err := e.acquire(ctx, "election", e.cfg.Joined, func(ctx context.Context, id string, resumed *pb.Grant) (answer, error) {
+	ask := func(ctx context.Context, id string, _ bool, resumed *pb.Grant) (answer, error) {
 		return e.s.elections.Campaign(ctx, &pb.CampaignRequest{
 			Session: e.s.handle, RequestId: id,
 			Path: e.path, Strategy: string(e.cfg.Strategy), Dialect: e.dialect, Proposal: proposal,
 			Announce: e.s.announces(e.cfg.Joined), Resumed: resumed,
 		})
-	})
-	if err != nil {
-		return nil, err
 	}
-	return leadership{g}, nil
+	return queued[recipes.Leadership]{e.recipe, "election", recipes.KindElection, e.cfg.Joined, newLeadership, ask}.Acquire(ctx)
 }
 
 func (e election) Leader(ctx context.Context) (recipes.Leader, error) {

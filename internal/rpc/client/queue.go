@@ -118,19 +118,15 @@ func (q *queue) takeUnclaimed(ctx context.Context) (recipes.Element, error) {
 }
 
 func (q *queue) Receive(ctx context.Context) (recipes.Delivery, error) {
-	var r *pb.ReceiveElementResponse
-	g, err := q.acquire(ctx, "queue", nil, func(ctx context.Context, id string, resumed *pb.Grant) (answer, error) {
-		got, err := q.s.queues.ReceiveElement(ctx, &pb.ReceiveElementRequest{
+	g, a, err := q.acquire(ctx, "queue", nil, func(ctx context.Context, id string, resumed *pb.Grant) (answer, error) {
+		return q.s.queues.ReceiveElement(ctx, &pb.ReceiveElementRequest{
 			Session: q.s.handle, RequestId: id, Queue: q.ref(), Resumed: resumed,
 		})
-		if resumed == nil { // a resumed delivery keeps its element
-			r = got
-		}
-		return got, err
 	})
 	if err != nil {
 		return nil, err
 	}
+	r := a.(*pb.ReceiveElementResponse)
 	return &delivery{
 		remoteGrant: g, done: make(chan struct{}),
 		element: wire.Element(r.GetElement()), attempt: int(r.GetAttempt()),

@@ -44,32 +44,31 @@ func (s *session) PriorityLock(path string, cfg recipes.PriorityLockConfig) (rec
 	}}, nil
 }
 
-func (l readWriteLock[H]) AcquireRead(ctx context.Context) (H, error) {
-	return l.acquire(ctx, recipes.Reading, false)
-}
-
-func (l readWriteLock[H]) AcquireWrite(ctx context.Context) (H, error) {
-	return l.acquire(ctx, recipes.Writing, false)
-}
-
-func (l readWriteLock[H]) TryRead(ctx context.Context) (H, error) {
-	return l.acquire(ctx, recipes.Reading, true)
-}
-
-func (l readWriteLock[H]) TryWrite(ctx context.Context) (H, error) {
-	return l.acquire(ctx, recipes.Writing, true)
-}
-
-func (l readWriteLock[H]) acquire(ctx context.Context, mode recipes.Mode, try bool) (h H, err error) {
-	g, err := l.recipe.acquire(ctx, l.request.GetKind(), l.joined, func(ctx context.Context, id string, resumed *pb.Grant) (answer, error) {
+// in returns the lock in one mode.
+func (l readWriteLock[H]) in(mode recipes.Mode) queued[H] {
+	kind, hold := l.request.GetKind(), func(g *remoteGrant, _ answer) H { return l.hold(g, mode) }
+	ask := func(ctx context.Context, id string, try bool, resumed *pb.Grant) (answer, error) {
 		r := proto.CloneOf(l.request)
 		r.RequestId, r.Mode, r.Try, r.Resumed = id, wire.ToMode(mode), try, resumed
 		return l.s.readWriteLocks.AcquireReadWrite(ctx, r)
-	})
-	if err != nil {
-		return h, err
 	}
-	return l.hold(g, mode), nil
+	return queued[H]{l.recipe, kind, recipes.Kind(kind), l.joined, hold, ask}
+}
+
+func (l readWriteLock[H]) AcquireRead(ctx context.Context) (H, error) {
+	return l.in(recipes.Reading).Acquire(ctx)
+}
+
+func (l readWriteLock[H]) AcquireWrite(ctx context.Context) (H, error) {
+	return l.in(recipes.Writing).Acquire(ctx)
+}
+
+func (l readWriteLock[H]) TryRead(ctx context.Context) (H, error) {
+	return l.in(recipes.Reading).TryAcquire(ctx)
+}
+
+func (l readWriteLock[H]) TryWrite(ctx context.Context) (H, error) {
+	return l.in(recipes.Writing).TryAcquire(ctx)
 }
 
 func (l readWriteLock[H]) Contenders(ctx context.Context) ([]recipes.Contender, error) {

@@ -242,7 +242,7 @@ func TestAWaiterOfASessionThatIsRefusedGivesUp(t *testing.T) {
 		s.mu.Unlock()
 		next, got := of(), make(chan error, 1)
 		go func() {
-			_, err := recipe{s: s}.acquire(t.Context(), "lock", nil, func(_ context.Context, _ string, resumed *pb.Grant) (answer, error) {
+			_, _, err := recipe{s: s}.acquire(t.Context(), "lock", nil, func(_ context.Context, _ string, resumed *pb.Grant) (answer, error) {
 				if resumed.GetZnode() != "/l/lock-1" {
 					t.Errorf("it resumes %v", resumed)
 				}

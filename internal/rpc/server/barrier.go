@@ -7,6 +7,11 @@ import (
 	"github.com/zkrecipes/zkrecipes/recipes"
 )
 
+var barrierOffers = []offer{
+	{&pb.BarrierService_ServiceDesc, []string{"barrier"}},
+	{&pb.DoubleBarrierService_ServiceDesc, []string{"double-barrier"}},
+}
+
 func barrier(t target) (recipes.Barrier, error) { return t.Barrier(t.path) }
 
 func (s service) SetBarrier(ctx context.Context, r *pb.SetBarrierRequest) (*pb.SetBarrierResponse, error) {
@@ -27,7 +32,7 @@ func (s service) GetBarrier(ctx context.Context, r *pb.GetBarrierRequest) (*pb.G
 }
 
 func (s service) EnterDoubleBarrier(ctx context.Context, r *pb.EnterDoubleBarrierRequest) (*pb.EnterDoubleBarrierResponse, error) {
-	c, err := s.contend(ctx, r, false, func(ctx context.Context, t target, _ func(recipes.Place)) (*grant, error) {
+	a, err := s.contend(ctx, r, false, func(ctx context.Context, t target, _ func(recipes.Place)) (*grant, error) {
 		b, err := t.DoubleBarrier(t.path, recipes.DoubleBarrierConfig{Size: int(r.GetSize()), Dialect: t.dialect})
 		if err != nil {
 			return nil, err
@@ -38,11 +43,11 @@ func (s service) EnterDoubleBarrier(ctx context.Context, r *pb.EnterDoubleBarrie
 	if err != nil {
 		return nil, err
 	}
-	p, err := as[recipes.Passage](c, noPassage)
+	p, err := as[recipes.Passage](a.of, noPassage)
 	if err != nil {
 		return nil, err
 	}
-	return &pb.EnterDoubleBarrierResponse{Grant: toGrant(c), Members: p.Members()}, nil
+	return &pb.EnterDoubleBarrierResponse{Grant: a.grant, Members: p.Members()}, nil
 }
 
 type members interface {

@@ -25,33 +25,51 @@ type resumeRequest interface {
 // A runner is an acquirer for the recipe of a target.
 type runner = func(ctx context.Context, t target, joined func(recipes.Place)) (*grant, error)
 
-// contend waits for the grant of a request, or joins the call that already waits for it, and
-// returns its acquisition, nil after an error. If the recipe has a wait queue, run calls joined
-// once. If it fails after a contender has joined, the error contains the place, because the host
-// passes it to the application in any case.
-func (s *Server) contend(ctx context.Context, r resumeRequest, announce bool, run runner) (*acquisition, error) {
+// An answer is what the responses to the calls that ask for a grant have in common.
+type answer struct {
+	of    *acquisition
+	grant *pb.Grant
+	place *pb.Place // nil if the recipe has no wait queue
+}
+
+// contend waits for the grant of a request, or joins the call that already waits for it. If the
+// recipe has a wait queue, run calls joined once. If it fails after a contender has joined, the
+// error contains the place, because the host passes it to the application in any case.
+func (s *Server) contend(ctx context.Context, r resumeRequest, announce bool, run runner) (a answer, _ error) {
 	t, err := s.target(r)
 	if err != nil {
-		return nil, err
+		return a, err
 	}
 	resumed := r.GetResumed()
 	if err := t.resumption.allows(resumed); err != nil && !t.acquisitions.knows(r.GetRequestId()) {
-		return nil, err
+		return a, err
 	}
 	var announced func(recipes.Place)
 	if announce {
 		announced = t.announcer(ctx, r.GetRequestId())
 	}
-	c, err := t.acquisitions.call(ctx, r.GetRequestId(), resumed.GetToken() != 0, announced, func(ctx context.Context, joined func(recipes.Place)) (*grant, error) {
-		return s.contained(ctx, t, joined, run)
+	c, err := t.acquisitions.call(ctx, r.GetRequestId(), resumed.GetToken() != 0, announced, func(ctx context.Context, joined func(recipes.Place)) (_ *grant, err error) {
+		defer func() {
+			if p := recover(); p != nil {
+				err = logPanic(p, s.rpcLog(), "an acquirer")
+			}
+		}()
+		return run(ctx, t, joined)
 	})
-	if c == nil || err == nil {
-		return c, err
+	if c == nil {
+		return a, err
 	}
-	if resumed != nil {
-		t.acquisitions.retry(c)
+	if err != nil {
+		if resumed != nil {
+			t.acquisitions.retry(c)
+		}
+		return a, wire.ToStatus(err, c.place)
 	}
-	return nil, wire.ToStatus(err, c.place)
+	a.of, a.grant = c, &pb.Grant{Token: int64(c.grant.Token()), Znode: c.grant.Znode()}
+	if c.place != nil {
+		a.place = wire.ToPlace(*c.place)
+	}
+	return a, nil
 }
 
 // granting returns a runner that opens the recipe and asks it for a grant, or resumes the grant or
@@ -102,20 +120,6 @@ func (ss *session) announceOnStream(id string) func(recipes.Place) {
 		joined := &pb.Joined{RequestId: id, Place: wire.ToPlace(p)}
 		ss.out.put(&pb.OpenResponse{Message: &pb.OpenResponse_Joined{Joined: joined}})
 	}
-}
-
-func toGrant(c *acquisition) *pb.Grant {
-	if c == nil {
-		return nil
-	}
-	return &pb.Grant{Token: int64(c.grant.Token()), Znode: c.grant.Znode()}
-}
-
-func toPlace(c *acquisition) *pb.Place {
-	if c == nil || c.place == nil {
-		return nil
-	}
-	return wire.ToPlace(*c.place)
 }
 
 func (s service) Release(ctx context.Context, r *pb.ReleaseRequest) (*pb.ReleaseResponse, error) {

@@ -10,6 +10,15 @@ import (
 	"github.com/zkrecipes/zkrecipes/recipes"
 )
 
+var groupOffers = []offer{{&pb.GroupService_ServiceDesc, []string{"group"}}}
+
+var dataOffers = []offer{
+	{&pb.NamesService_ServiceDesc, []string{"names"}},
+	{&pb.ConfigurationService_ServiceDesc, []string{"configuration"}},
+	{&pb.CounterService_ServiceDesc, []string{"counter"}},
+	{&pb.LatchService_ServiceDesc, []string{"latch"}},
+}
+
 func names(t target) (recipes.Names, error) { return t.Names(t.path) }
 
 func (s service) RegisterName(ctx context.Context, r *pb.RegisterNameRequest) (*pb.RegisterNameResponse, error) {
@@ -22,8 +31,8 @@ func (s service) RegisterName(ctx context.Context, r *pb.RegisterNameRequest) (*
 	register := func(n recipes.Names, ctx context.Context) (recipes.Registration, error) {
 		return n.Register(ctx, r.GetName(), r.GetData())
 	}
-	c, err := s.contend(ctx, r, false, granting(r, open, register, recipes.Registration.Unregister))
-	return &pb.RegisterNameResponse{Grant: toGrant(c)}, err
+	a, err := s.contend(ctx, r, false, granting(r, open, register, recipes.Registration.Unregister))
+	return &pb.RegisterNameResponse{Grant: a.grant}, err
 }
 
 func (s service) UpdateName(ctx context.Context, r *pb.UpdateNameRequest) (*pb.UpdateNameResponse, error) {
@@ -62,8 +71,8 @@ func (s service) Join(ctx context.Context, r *pb.JoinRequest) (*pb.JoinResponse,
 	join := func(g recipes.Group, ctx context.Context) (recipes.Membership, error) {
 		return g.Join(ctx, r.GetData())
 	}
-	c, err := s.contend(ctx, r, false, granting(r, open, join, recipes.Membership.Leave))
-	return &pb.JoinResponse{Grant: toGrant(c)}, err
+	a, err := s.contend(ctx, r, false, granting(r, open, join, recipes.Membership.Leave))
+	return &pb.JoinResponse{Grant: a.grant}, err
 }
 
 func (s service) Update(ctx context.Context, r *pb.UpdateRequest) (*pb.UpdateResponse, error) {

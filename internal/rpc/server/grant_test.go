@@ -19,6 +19,8 @@ func (removed) Acknowledge(context.Context, []byte) error  { return recipes.ErrR
 func (removed) Update(context.Context, []byte) error       { return recipes.ErrRemoved }
 func (removed) Downgrade(context.Context) error            { return recipes.ErrRemoved }
 func (removed) HandOff(context.Context, string) error      { return recipes.ErrRemoved }
+func (removed) Token() recipes.Token                       { return 1 }
+func (removed) Znode() string                              { return "" }
 func (removed) Err() error                                 { return nil } // not watched
 func (removed) Mode() recipes.Mode                         { return recipes.Writing }
 func (removed) Revoked() <-chan struct{}                   { return nil }

@@ -12,6 +12,18 @@ import (
 	"github.com/zkrecipes/zkrecipes/recipes"
 )
 
+var lockOffers = []offer{
+	{&pb.LockService_ServiceDesc, []string{"lock"}},
+	{&pb.ElectionService_ServiceDesc, []string{"election"}},
+}
+
+var lineOffers = []offer{
+	{&pb.ReadWriteLockService_ServiceDesc, []string{"shared-lock"}},
+	{&pb.SemaphoreService_ServiceDesc, []string{"semaphore", "slots"}},
+	{nil, []string{"priority-lock"}},
+	{&pb.ContenderService_ServiceDesc, []string{"contenders", "dialects"}},
+}
+
 func (s service) Acquire(ctx context.Context, r *pb.AcquireRequest) (*pb.AcquireResponse, error) {
 	open := func(t target, joined func(recipes.Place)) (recipes.Lock, error) {
 		return t.Lock(t.path, recipes.LockConfig{
@@ -19,8 +31,8 @@ func (s service) Acquire(ctx context.Context, r *pb.AcquireRequest) (*pb.Acquire
 		})
 	}
 	ask := either(r, recipes.Lock.Acquire, recipes.Lock.TryAcquire)
-	c, err := s.contend(ctx, r, r.GetAnnounce(), granting(r, open, ask, recipes.Hold.Release))
-	return &pb.AcquireResponse{Grant: toGrant(c), Place: toPlace(c)}, err
+	a, err := s.contend(ctx, r, r.GetAnnounce(), granting(r, open, ask, recipes.Hold.Release))
+	return &pb.AcquireResponse{Grant: a.grant, Place: a.place}, err
 }
 
 func (s service) AcquirePermit(ctx context.Context, r *pb.AcquirePermitRequest) (*pb.AcquirePermitResponse, error) {
@@ -31,8 +43,8 @@ func (s service) AcquirePermit(ctx context.Context, r *pb.AcquirePermitRequest) 
 		})
 	}
 	ask := either(r, recipes.Semaphore.Acquire, recipes.Semaphore.TryAcquire)
-	c, err := s.contend(ctx, r, r.GetAnnounce(), granting(r, open, ask, recipes.Hold.Release))
-	return &pb.AcquirePermitResponse{Grant: toGrant(c), Place: toPlace(c)}, err
+	a, err := s.contend(ctx, r, r.GetAnnounce(), granting(r, open, ask, recipes.Hold.Release))
+	return &pb.AcquirePermitResponse{Grant: a.grant, Place: a.place}, err
 }
 
 func (s service) AcquireSlot(ctx context.Context, r *pb.AcquireSlotRequest) (*pb.AcquireSlotResponse, error) {
@@ -42,15 +54,15 @@ func (s service) AcquireSlot(ctx context.Context, r *pb.AcquireSlotRequest) (*pb
 		})
 	}
 	ask := either(r, recipes.Slots.Acquire, recipes.Slots.TryAcquire)
-	c, err := s.contend(ctx, r, r.GetAnnounce(), granting(r, open, ask, recipes.SlotHold.Release))
+	a, err := s.contend(ctx, r, r.GetAnnounce(), granting(r, open, ask, recipes.SlotHold.Release))
 	if err != nil {
 		return nil, err
 	}
-	h, err := as[recipes.SlotHold](c, "no slot")
+	h, err := as[recipes.SlotHold](a.of, "no slot")
 	if err != nil {
 		return nil, err
 	}
-	return &pb.AcquireSlotResponse{Grant: toGrant(c), Place: toPlace(c), Slot: int32(h.Slot())}, nil
+	return &pb.AcquireSlotResponse{Grant: a.grant, Place: a.place, Slot: int32(h.Slot())}, nil
 }
 
 func (s service) AcquireReadWrite(ctx context.Context, r *pb.AcquireReadWriteRequest) (*pb.AcquireReadWriteResponse, error) {
@@ -74,8 +86,8 @@ func (s service) AcquireReadWrite(ctx context.Context, r *pb.AcquireReadWriteReq
 	default:
 		return nil, unknownKind(r.GetKind())
 	}
-	c, err := s.contend(ctx, r, r.GetAnnounce(), run)
-	return &pb.AcquireReadWriteResponse{Grant: toGrant(c), Place: toPlace(c)}, err
+	a, err := s.contend(ctx, r, r.GetAnnounce(), run)
+	return &pb.AcquireReadWriteResponse{Grant: a.grant, Place: a.place}, err
 }
 
 func unknownKind(kind string) error {
@@ -177,8 +189,8 @@ func (s service) Campaign(ctx context.Context, r *pb.CampaignRequest) (*pb.Campa
 	campaign := func(e recipes.Election, ctx context.Context) (recipes.Leadership, error) {
 		return e.Campaign(ctx, r.GetProposal())
 	}
-	c, err := s.contend(ctx, r, r.GetAnnounce(), granting(r, open, campaign, recipes.Leadership.Resign))
-	return &pb.CampaignResponse{Grant: toGrant(c), Place: toPlace(c)}, err
+	a, err := s.contend(ctx, r, r.GetAnnounce(), granting(r, open, campaign, recipes.Leadership.Resign))
+	return &pb.CampaignResponse{Grant: a.grant, Place: a.place}, err
 }
 
 func (s service) Acknowledge(ctx context.Context, r *pb.AcknowledgeRequest) (*pb.AcknowledgeResponse, error) {

@@ -102,16 +102,6 @@ func (s *Server) inGoroutine(what string, f func() error) (err error) {
 	return err
 }
 
-// contained calls run, and converts a panic to an error.
-func (s *Server) contained(ctx context.Context, t target, joined func(recipes.Place), run runner) (_ *grant, err error) {
-	defer func() {
-		if p := recover(); p != nil {
-			err = logPanic(p, s.rpcLog(), "an acquirer")
-		}
-	}()
-	return run(ctx, t, joined)
-}
-
 // The default limits. They are far above the needs of an application, and protect against one
 // that forgets to release.
 const (

@@ -47,11 +47,15 @@ func TestPanicInAHandlerIsAnErrorOfItsCall(t *testing.T) {
 	check(err, "/x/Stream")
 
 	s := New(Config{Logger: logTo(&log)})
-	h, err := s.contained(t.Context(), target{}, nil, func(context.Context, target, func(recipes.Place)) (*grant, error) { panic("s3cret") })
-	if h != nil {
+	ss := &session{ctx: t.Context()}
+	ss.acquisitions = newAcquisitions(ss, 1)
+	s.add(ss)
+	_, err = s.contend(t.Context(), &pb.AcquireRequest{Session: ss.handle, RequestId: "it"}, false,
+		func(context.Context, target, func(recipes.Place)) (*grant, error) { panic("s3cret") })
+	if _, held := ss.acquisitions.granted("it"); held == nil {
 		t.Error("an acquirer that panicked holds something")
 	}
-	check(toStatus(err), "acquirer")
+	check(err, "acquirer")
 }
 
 func TestErrorOfAHandlerIsTheContracts(t *testing.T) {

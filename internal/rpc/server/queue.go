@@ -9,6 +9,8 @@ import (
 	"github.com/zkrecipes/zkrecipes/recipes"
 )
 
+var queueOffers = []offer{{&pb.QueueService_ServiceDesc, []string{"queue", "priority-queue"}}}
+
 // consumer opens the queue of a request, for receiving.
 func consumer(r interface{ GetQueue() *pb.QueueRef }) func(target) (recipes.Consumer, error) {
 	return func(t target) (recipes.Consumer, error) {
@@ -64,16 +66,16 @@ func (s service) TakeElement(ctx context.Context, r *pb.TakeElementRequest) (*pb
 
 func (s service) ReceiveElement(ctx context.Context, r *pb.ReceiveElementRequest) (*pb.ReceiveElementResponse, error) {
 	open := func(t target, _ func(recipes.Place)) (recipes.Consumer, error) { return consumer(r)(t) }
-	c, err := s.contend(ctx, r, false, granting(r, open, recipes.Consumer.Receive, recipes.Delivery.Return))
+	a, err := s.contend(ctx, r, false, granting(r, open, recipes.Consumer.Receive, recipes.Delivery.Return))
 	if err != nil {
 		return nil, err
 	}
-	d, err := as[recipes.Delivery](c, noElement)
+	d, err := as[recipes.Delivery](a.of, noElement)
 	if err != nil {
 		return nil, err
 	}
 	return &pb.ReceiveElementResponse{
-		Grant: toGrant(c), Element: wire.ToElement(d.Element()), Attempt: int32(d.Attempt()),
+		Grant: a.grant, Element: wire.ToElement(d.Element()), Attempt: int32(d.Attempt()),
 	}, nil
 }
 

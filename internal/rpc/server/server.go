@@ -109,14 +109,17 @@ func New(cfg Config) *Server {
 	s.attached, s.attach = context.WithCancel(context.Background())
 	s.orphaned, s.orphan = context.WithCancel(context.Background())
 	s.calls = carry.NewDispatcher(carry.Config{Intercept: s.unary(), Stats: s.stats, Message: s.cfg.Limits.Message})
-	s.register(s.calls)
+	s.Register(s.calls)
 	return s
 }
 
 // Register adds the services to a gRPC server.
 func (s *Server) Register(r grpc.ServiceRegistrar) {
-	s.register(r)
-	pb.RegisterCallServiceServer(r, pb.UnimplementedCallServiceServer{}) // ServeCalls has replaced it
+	for _, o := range offers {
+		if o.service != nil {
+			r.RegisterService(o.service, service{Server: s})
+		}
+	}
 }
 
 // ServeCalls serves a connection for calls alone, until ctx or the connection ends. Its TLS
@@ -147,27 +150,7 @@ type service struct {
 	pb.UnimplementedQueueServiceServer
 	pb.UnimplementedSessionServiceServer
 	pb.UnimplementedTransactionServiceServer
-}
-
-func (s *Server) register(r grpc.ServiceRegistrar) {
-	services := service{Server: s}
-	pb.RegisterSessionServiceServer(r, services)
-	pb.RegisterContenderServiceServer(r, services)
-	pb.RegisterLockServiceServer(r, services)
-	pb.RegisterElectionServiceServer(r, services)
-	pb.RegisterGroupServiceServer(r, services)
-	pb.RegisterBarrierServiceServer(r, services)
-	pb.RegisterDoubleBarrierServiceServer(r, services)
-	pb.RegisterNamesServiceServer(r, services)
-	pb.RegisterConfigurationServiceServer(r, services)
-	pb.RegisterCounterServiceServer(r, services)
-	pb.RegisterLatchServiceServer(r, services)
-	pb.RegisterGrantServiceServer(r, services)
-	pb.RegisterQueueServiceServer(r, services)
-	pb.RegisterTransactionServiceServer(r, services)
-	pb.RegisterReadWriteLockServiceServer(r, services)
-	pb.RegisterSemaphoreServiceServer(r, services)
-	pb.RegisterPluginServiceServer(r, services)
+	pb.UnimplementedCallServiceServer // ServeCalls has replaced it
 }
 
 // Close refuses new sessions, notifies the hosts of the current ones of their loss, and
