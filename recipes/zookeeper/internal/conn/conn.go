@@ -7,6 +7,7 @@ import (
 	"net"
 	"slices"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/zkrecipes/zkrecipes/internal/jute"
@@ -54,13 +55,14 @@ type Conn struct {
 	identifying sync.Mutex
 	identified  bool // the session's identity was sent; guarded by identifying
 
-	mu          sync.Mutex
-	established bool   // the reply to the handshake was read
-	trusted     bool   // the server accepted the credentials, or this connection sends none
-	pending     []sent // requests without an answer, in order
-	evidence    lease.Evidence
-	began       time.Time // when the connect request was sent
-	rawXid      int32     // the last xid of the session's own requests
+	established atomic.Bool // the reply to the handshake was read; set under mu
+
+	mu       sync.Mutex
+	trusted  bool   // the server accepted the credentials, or this connection sends none
+	pending  []sent // requests without an answer, in order
+	evidence lease.Evidence
+	began    time.Time // when the connect request was sent
+	rawXid   int32     // the last xid of the session's own requests
 
 	in     *bufio.Reader
 	head   [lengthSize + replyHeaderSize]byte // start of the frame being read, patched
@@ -92,7 +94,7 @@ func newConn(c net.Conn, w *Wire, deadline time.Time, failed func(error)) (*Conn
 
 // SetReadDeadline does nothing before the handshake is complete: newConn has set its deadline.
 func (c *Conn) SetReadDeadline(t time.Time) error {
-	if !c.isEstablished() {
+	if !c.established.Load() {
 		return nil
 	}
 	return c.Conn.SetReadDeadline(t)
@@ -102,16 +104,10 @@ func (c *Conn) SetReadDeadline(t time.Time) error {
 // only writer.
 func (c *Conn) SetWriteDeadline(time.Time) error { return nil }
 
-func (c *Conn) isEstablished() bool {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	return c.established
-}
-
 // Write sends one frame and records when.
 func (c *Conn) Write(frame []byte) (int, error) {
 	c.mu.Lock()
-	if !c.established {
+	if !c.established.Load() {
 		c.began = time.Now()
 		frame = withZxid(c.wire.resuming(frame), c.seen)
 	} else if len(frame) >= lengthSize+8 {
@@ -127,7 +123,7 @@ func (c *Conn) Write(frame []byte) (int, error) {
 	c.wire.Counters.requestBytes.Add(int64(len(frame)))
 	switch err := c.write(frame); {
 	case err == nil:
-	case c.isEstablished():
+	case c.established.Load():
 		// go-zookeeper fails a request whose write failed, and fails it again when the
 		// connection ends. If the request's channel has room for one answer, as for credentials
 		// after a reconnect, the second one hangs forever. So go-zookeeper learns of the
@@ -188,7 +184,7 @@ func (c *Conn) Send(requests ...Request) (*Batch, error) {
 	b := &Batch{Conn: c, replies: make([]Reply, len(requests)), answered: make(chan struct{}), missing: len(requests)}
 	var e jute.Encoder
 	c.mu.Lock()
-	if !c.established || !c.trusted || Happened(c.closed) {
+	if !c.established.Load() || !c.trusted || Happened(c.closed) {
 		c.mu.Unlock()
 		return nil, ErrNotSent
 	}
@@ -256,7 +252,7 @@ func Ask[T any](c *Conn, request Request, read func(Reply) (T, error)) (T, error
 func (c *Conn) write(b []byte) error {
 	c.out.Lock()
 	defer c.out.Unlock()
-	if timeout := c.wire.Lease.Timeout(); timeout > 0 && c.isEstablished() {
+	if timeout := c.wire.Lease.Timeout(); timeout > 0 && c.established.Load() {
 		if err := c.Conn.SetWriteDeadline(time.Now().Add(timeout * 2 / 3)); err != nil {
 			return &lostError{err}
 		}

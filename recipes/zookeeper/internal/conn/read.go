@@ -19,7 +19,7 @@ type deadlineReader struct{ to *Conn }
 
 func (a deadlineReader) Read(p []byte) (int, error) {
 	n, err := a.to.Conn.Read(p)
-	if timeout := a.to.wire.Lease.Timeout(); err == nil && timeout > 0 && a.to.isEstablished() {
+	if timeout := a.to.wire.Lease.Timeout(); err == nil && timeout > 0 && a.to.established.Load() {
 		err = a.to.Conn.SetReadDeadline(time.Now().Add(timeout * 2 / 3))
 	}
 	return n, err
@@ -32,7 +32,7 @@ func (c *Conn) Read(p []byte) (int, error) {
 	}
 	for len(c.unread) == 0 && c.rest == 0 {
 		if err := c.nextFrame(); err != nil {
-			if !c.isEstablished() {
+			if !c.established.Load() {
 				c.failed(c.refused(err))
 			}
 			return 0, err
@@ -66,7 +66,7 @@ func (c *Conn) nextFrame() error {
 	}
 	c.unread, c.rest = c.head[:], length-replyHeaderSize
 	c.wire.Counters.responseBytes.Add(int64(lengthSize + length))
-	if !c.isEstablished() {
+	if !c.established.Load() {
 		return c.handshake(length)
 	}
 	if int32(binary.BigEndian.Uint32(c.head[lengthSize:])) == xidEvent {
@@ -133,7 +133,7 @@ func (c *Conn) handshake(length int) error {
 		}
 	}
 	c.mu.Lock()
-	c.established = true
+	c.established.Store(true)
 	c.trusted = !c.wire.reauth.Load()
 	if !c.began.IsZero() && id != 0 && c.trusted {
 		c.wire.Lease.Accepted(c.began)

@@ -91,8 +91,8 @@ func TestServersThatDoNotCompleteSASL(t *testing.T) {
 				if errors.Is(lost, recipes.ErrAuthFailed) != (test.want == recipes.ErrAuthFailed) {
 					t.Errorf("lost with %v", lost)
 				}
-				if c.isEstablished() || !w.Lease.LastContact().Equal(before) {
-					t.Errorf("established: %t, contact %v later", c.isEstablished(), w.Lease.LastContact().Sub(before))
+				if c.established.Load() || !w.Lease.LastContact().Equal(before) {
+					t.Errorf("established: %t, contact %v later", c.established.Load(), w.Lease.LastContact().Sub(before))
 				}
 			})
 		})

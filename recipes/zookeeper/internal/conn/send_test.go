@@ -49,7 +49,8 @@ func TestEachRequestHasItsOwnNumber(t *testing.T) {
 	defer server.Close()
 	c := over(t, client, newWire(t), time.Time{}, func(error) {})
 	defer c.Close()
-	c.established, c.trusted, c.rawXid = true, true, 1<<30-4
+	c.trusted, c.rawXid = true, 1<<30-4
+	c.established.Store(true)
 	c.wire.Lease.SetTimeout(time.Hour)
 	seen := make(map[int32]bool)
 	for range 3 {
@@ -81,7 +82,8 @@ func TestAConnectionThatCannotBeWrittenTo(t *testing.T) {
 			client, server := net.Pipe()
 			defer server.Close()
 			c := over(t, mute{client}, newWire(t), time.Time{}, func(err error) { reported = append(reported, err) })
-			c.established, c.trusted = established, established
+			c.trusted = established
+			c.established.Store(established)
 			return c
 		}
 		frame := closeRequest()
@@ -160,7 +162,8 @@ func TestASilentServerIsLeft(t *testing.T) {
 		},
 		"a request": func(t *testing.T) {
 			c, _ := open(t)
-			c.established, c.trusted = true, true
+			c.trusted = true
+			c.established.Store(true)
 			ends(t, "it", scriptTimeout*2/3, func() error { _, err := c.sends(); return err })
 		},
 		"a reply": func(t *testing.T) {

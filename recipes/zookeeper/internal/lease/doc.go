@@ -78,9 +78,10 @@
 //
 // # While something is held
 //
-// A leading request is sent every tenth of the timeout; the session's own writes count. If a
-// server does not answer a sync for a quarter of the timeout, it may be cut off, and the session
-// moves to another one.
+// A leading request is sent every tenth of the timeout. The session's own writes count once
+// they are answered without an error: a server that is cut off answers none. If a server has not
+// answered a sync after three tenths of the timeout, it may be cut off, and the session moves to
+// another one.
 //
 // That costs at most 10 requests per session timeout (one a second at 10 s), and the same number
 // of reads for each path at which a grant of a wait queue is held (session.Inspect). The leader

@@ -89,45 +89,51 @@ func (c *connection) sync() { c.ask()() }
 
 func (c *connection) ping() { c.evidence.Answered(c.lease, time.Now(), Proof{}) }
 
-// A session may send thousands of requests a second.
+// A session may send thousands of requests a second, and may send pings for months. Neither needs
+// a leading request.
 func TestContactsAreNotedWithinBounds(t *testing.T) {
 	const timeout = 10 * time.Second
-	var e Evidence
-	now := time.Duration(0)
-	for range 100_000 {
-		now += time.Millisecond
-		e.keep(contact{now, now}, youth(timeout))
-		e.age(now, youth(timeout))
-		if len(e.young) > contactsKept+1 {
-			t.Fatalf("%d contacts are noted", len(e.young))
-		}
-	}
-	if late := now - e.old; late > youth(timeout)+2*youth(timeout)/contactsKept {
-		t.Errorf("the last one that is not young is %v old", late)
+	for _, interval := range []time.Duration{time.Millisecond, timeout / 3} {
+		synctest.Test(t, func(t *testing.T) {
+			c := &connection{lease: New(time.Now())}
+			c.lease.SetTimeout(timeout)
+			for range 20_000 {
+				time.Sleep(interval)
+				c.ping()
+				if n := cap(c.evidence.young); n > 2*contactsKept {
+					t.Fatalf("room for %d contacts", n)
+				}
+			}
+			most := max(youth(timeout)+2*youth(timeout)/contactsKept, interval)
+			if late := time.Since(c.lease.start) - c.evidence.old; late > most {
+				t.Errorf("the last one that is not young is %v old", late)
+			}
+		})
 	}
 }
 
 // A contact that closely follows another is not kept. A contact is young for less than youth.
 func TestTheBoundsOfYouth(t *testing.T) {
-	const youth, gap = 1600, 1600 / contactsKept
-	for after, kept := range map[time.Duration]int{0: 1, gap - 1: 1, gap: 2, gap + 1: 2} {
-		var e Evidence
-		e.keep(contact{5, 10}, youth)
-		e.keep(contact{6, 10 + after}, youth)
-		if len(e.young) != kept {
-			t.Errorf("of two contacts %d apart, %d are noted", after, len(e.young))
-		}
+	const timeout = 10 * time.Second
+	youth := youth(timeout)
+	gap := youth / contactsKept
+	for after, want := range map[time.Duration]struct {
+		kept int
+		old  time.Duration // when the latest contact that is not young was sent
+	}{0: {1, 0}, gap - 1: {1, 0}, gap: {2, 0}, youth - 1: {2, 0}, youth: {1, 5}, youth + 1: {1, 5}} {
+		synctest.Test(t, func(t *testing.T) {
+			c := &connection{lease: New(time.Now())}
+			c.lease.SetTimeout(timeout)
+			time.Sleep(5 * time.Nanosecond)
+			c.ping()
+			time.Sleep(after)
+			c.ping()
+			if e := c.evidence; len(e.young) != want.kept || e.old != want.old {
+				t.Errorf("%v after its answer, %d contacts are young and the latest old one is %d; want %v", after, len(e.young), e.old, want)
+			}
+		})
 	}
-	for age, old := range map[time.Duration]time.Duration{0: 0, youth - 1: 0, youth: 5, youth + 1: 5} {
-		var e Evidence
-		e.keep(contact{5, 10}, youth)
-		e.age(10+age, youth)
-		if e.old != old || (len(e.young) == 0) != (old > 0) {
-			t.Errorf("%d after its answer the latest old contact is %d, and %d are young", age, e.old, len(e.young))
-		}
-	}
-	e := Evidence{old: 7}
-	e.keep(contact{5, 10}, youth)
+	e := Evidence{young: []contact{{5, 10}}, old: 7}
 	if e.age(10+youth, youth); e.old != 7 {
 		t.Errorf("an earlier contact has taken the place of a later one: %d", e.old)
 	}

@@ -26,7 +26,7 @@ type Lease struct {
 	start   time.Time    // origin of the monotonic offsets below
 	contact atomic.Int64 // when the last request was sent that a server has answered
 	known   atomic.Int64 // when the last contact was sent that the leader is proved to have received
-	asked   atomic.Int64 // when the last leading request was sent
+	asked   atomic.Int64 // when the last leading request was sent that was answered without an error
 	timeout atomic.Int64 // negotiated in the latest handshake, in nanoseconds
 	holds   atomic.Int64
 
@@ -110,7 +110,7 @@ func (l *Lease) Old() bool { return time.Since(l.KnownContact()) > l.Timeout()/2
 // Interval is the time between two leading requests while the session holds something.
 func (l *Lease) Interval() time.Duration { return l.Timeout() / confirmations }
 
-// LastAsked returns when the last leading request was sent.
+// LastAsked returns when the last leading request was sent that was answered without an error.
 func (l *Lease) LastAsked() time.Time { return l.at(&l.asked) }
 
 // Remaining returns how long the session can rely on its own life without another contact. That
@@ -205,35 +205,30 @@ type Evidence struct {
 }
 
 // Proof holds what the answer to a leading request proves: the leader has asked for all
-// contacts sent until asks, and has received those sent until knows. The zero value proves
-// nothing.
-type Proof struct{ asks, knows time.Duration }
+// contacts sent until asks, and has received those sent until knows. sent is
+// when the request was sent. The zero value proves nothing.
+type Proof struct{ sent, asks, knows time.Duration }
 
-// Asking records that a leading request is sent at that time. It returns what the answer will
-// prove.
+// Asking returns what the answer to a leading request, sent at that time, will prove.
 func (e *Evidence) Asking(l *Lease, at time.Time) Proof {
 	now := at.Sub(l.start)
 	e.age(now, youth(l.Timeout()))
-	raise(&l.asked, now)
-	return Proof{asks: e.old, knows: e.asked}
+	return Proof{sent: now, asks: e.old, knows: e.asked}
 }
 
 // Answered records a contact that was sent at the given time and is answered now, and what its
-// answer proves.
+// answer proves. It keeps no contact that closely follows another. It ages the others: a session
+// that holds nothing may never send a leading request.
 func (e *Evidence) Answered(l *Lease, sent time.Time, p Proof) {
-	c := contact{sent.Sub(l.start), time.Since(l.start)}
+	c, youth := contact{sent.Sub(l.start), time.Since(l.start)}, youth(l.Timeout())
 	raise(&l.contact, c.sent)
-	e.keep(c, youth(l.Timeout()))
-	e.asked = max(e.asked, p.asks)
-	raise(&l.known, p.knows)
-}
-
-// keep adds a contact that was answered just now, unless it closely follows another.
-func (e *Evidence) keep(c contact, youth time.Duration) {
-	if n := len(e.young); n > 0 && c.answered-e.young[n-1].answered < youth/contactsKept {
-		return
+	e.age(c.answered, youth)
+	if n := len(e.young); n == 0 || c.answered-e.young[n-1].answered >= youth/contactsKept {
+		e.young = append(e.young, c)
 	}
-	e.young = append(e.young, c)
+	e.asked = max(e.asked, p.asks)
+	raise(&l.asked, p.sent)
+	raise(&l.known, p.knows)
 }
 
 // age moves the contacts that are no longer young into old.

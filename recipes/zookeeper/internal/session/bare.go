@@ -114,7 +114,7 @@ func (c *bareCreation) join() error {
 	}
 	if c.count {
 		c.parentKey = watchKey{path: c.session.full(gopath.Dir(c.path))}
-		c.watch, c.arms, c.since = c.session.watches.join(c.parentKey, 0)
+		c.watch, c.arms, c.since = c.session.watches.join(c.parentKey)
 		c.requests = append(c.requests[:1], conn.Exists(c.parentKey.path, c.arms))
 	}
 	return nil
@@ -134,16 +134,16 @@ func (c *bareCreation) created(replies []conn.Reply) (createdBare, error) {
 		return createdBare{}, err
 	}
 	made := createdBare{BareZnode{Path: c.session.local(path), Stat: stat}, -1}
-	c.session.bare.made(made.BareZnode)
-	if len(replies) == 1 {
-		return made, nil
-	}
-	if parent, err := replies[1].Stat(); err == nil {
-		if parent.Czxid < stat.Czxid {
-			c.session.bare.watched(made.BareZnode, c.parentKey, c.watch)
+	var watch *Watch
+	if len(replies) > 1 {
+		if parent, err := replies[1].Stat(); err == nil {
+			if parent.Czxid < stat.Czxid {
+				watch = c.watch
+			}
+			made.siblings = Siblings(parent, stat)
 		}
-		made.siblings = Siblings(parent, stat)
 	}
+	c.session.bare.made(made.BareZnode, c.parentKey, watch)
 	return made, nil
 }
 
@@ -189,7 +189,7 @@ func (c *bareCreation) search(ctx context.Context) (*createdBare, error) {
 			found := &createdBare{BareZnode{path, node.Stat}, -1}
 			err := s.owns(path, node.Stat)
 			if err == nil {
-				s.bare.made(found.BareZnode)
+				s.bare.made(found.BareZnode, watchKey{}, nil)
 			}
 			return found, err
 		}
@@ -242,13 +242,14 @@ type ownBare struct {
 	watch *Watch
 }
 
-func (p *bareZnodes) made(bare BareZnode) {
+// made adds a znode, with its watch or nil.
+func (p *bareZnodes) made(bare BareZnode, key watchKey, watch *Watch) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	if p.byPath == nil {
 		p.byPath = make(map[string]ownBare)
 	}
-	p.byPath[bare.Path] = ownBare{czxid: bare.Stat.Czxid}
+	p.byPath[bare.Path] = ownBare{bare.Stat.Czxid, key, watch}
 }
 
 // watched records the watch that fires if the znode is deleted.

@@ -159,28 +159,6 @@ func (s *Session) owns(path string, stat Stat) error {
 	return fmt.Errorf("%w: %s has owner %#x, not session %#x", recipes.ErrInternal, path, stat.EphemeralOwner, s.id)
 }
 
-// packetSlack is room in a packet for headers and the path's sequence number.
-const packetSlack = 512
-
-// fits checks that a packet has room for data and the given number of other bytes. The error
-// says how many bytes of data fit, because MaxPacket limits the whole packet.
-func (s *Session) fits(path string, data []byte, beside int) error {
-	most := s.wire.MaxPacket - len(s.full(path)) - beside - s.aclSize
-	if len(data) > most {
-		return fmt.Errorf("%w: %d bytes of data for %s; at most %d fit into a packet of SessionConfig.MaxPacket, %d bytes",
-			recipes.ErrTooLarge, len(data), path, max(most, 0), s.wire.MaxPacket)
-	}
-	return nil
-}
-
-func sizeOf(acl []jute.ACL) int {
-	size := 0
-	for _, a := range acl {
-		size += len(a.Scheme) + len(a.ID) + 12
-	}
-	return size
-}
-
 // Detached runs create, and stops waiting for it when ctx is done or the session is lost. Then
 // create continues, and undo reverts what it creates. create must not return before its outcome
 // is known, unless the session has ended. end, if not nil, is called when both are finished.

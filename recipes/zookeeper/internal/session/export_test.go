@@ -9,7 +9,10 @@ import (
 )
 
 // Exported for tests of package session_test.
-const IdleReceipts = idleReceipts
+const (
+	IdleReceipts = idleReceipts
+	MostDialects = mostDialects
+)
 
 // Places returns the number of bare znodes that the session remembers.
 func (s *Session) Places() int {
@@ -30,6 +33,16 @@ func (s *Session) Holds() int64 { return s.lease.Holds() }
 
 // Identified reports whether the session has an identity that no server has refused so far.
 func (s *Session) Identified() bool { return s.wire.Identified() }
+
+// Waits returns the number of contexts that wait for the creation of the znode at path.
+func (s *Session) Waits(path string) int {
+	s.watches.mu.Lock()
+	defer s.watches.mu.Unlock()
+	if w := s.watches.byKey[watchKey{path: s.full(path)}]; w != nil {
+		return len(w.waits)
+	}
+	return 0
+}
 
 // Pace limits the session's reads per second.
 func (s *Session) Pace(reads rate.Limit) { s.pace = rate.NewLimiter(reads, 1) }

@@ -88,11 +88,11 @@ func (s *Session) ProvedUntil() time.Time { return s.lease.ProvedUntil() }
 func (s *Session) EndHold() { s.lease.End() }
 
 // confirm sends a leading request at least every tenth of the timeout, until the session holds
-// nothing. The session's other writes and syncs count. Inspect adds reads.
+// nothing. The session's other writes and syncs count once they are answered. Inspect adds reads.
 //
-// If a sync is not answered for a quarter of the timeout, the server may be cut off from the
-// leader. Only the missing answer shows that. So the session moves to another server while there
-// is time.
+// If a sync is not answered, the server may be cut off from the leader. Only the missing answer
+// shows that. So the session moves to another server while there is time. It checks a tenth of the
+// timeout at a time, and moves at the first check that is a quarter of the timeout after the sync.
 func (s *Session) confirm() {
 	sent := confirmation{at: time.Now()}
 	timer := time.NewTimer(s.untilConfirmation(sent.at))
@@ -160,16 +160,20 @@ type inspection struct {
 }
 
 // Inspect reads the record of path with each confirmation and calls seen with it, until over is
-// closed. That costs one read every tenth of the timeout. It shows changes that no watch of the
-// hold reports. One goroutine of the session makes all calls of seen. seen must not block, and
-// may still be called once after over is closed.
+// closed. That costs one read of each path every tenth of the timeout. It shows changes that no
+// watch of the hold reports. One goroutine of the session makes all calls of seen. seen must not
+// block, and may still be called once after over is closed.
 func (s *Session) Inspect(path string, over <-chan struct{}, seen func(Stat)) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	s.inspections = append(s.inspected(), inspection{path, over, seen})
+	if len(s.inspections) == cap(s.inspections) { // doing so for each grant costs n*n for n holds
+		s.inspected()
+	}
+	s.inspections = append(s.inspections, inspection{path, over, seen})
 }
 
-// inspected returns the inspections that are not over. The caller holds the session's mutex.
+// inspected returns the inspections that are not over, and drops the others. The caller holds the
+// session's mutex.
 func (s *Session) inspected() []inspection {
 	s.inspections = slices.DeleteFunc(s.inspections, func(i inspection) bool { return Happened(i.over) })
 	return s.inspections
@@ -186,15 +190,19 @@ type confirmation struct {
 	batch       *conn.Batch // nil if it could not be sent
 	at          time.Time
 	inspections []inspection
+	reads       map[string]int // the index in batch of the read of each path
 }
 
 func (s *Session) sendConfirmation() confirmation {
 	s.mu.Lock()
-	c := confirmation{at: time.Now(), inspections: slices.Clone(s.inspected())}
+	c := confirmation{at: time.Now(), inspections: slices.Clone(s.inspected()), reads: map[string]int{}}
 	s.mu.Unlock()
 	requests := []conn.Request{conn.Sync(s.full("/"))}
 	for _, i := range c.inspections {
-		requests = append(requests, conn.Exists(s.full(i.path), false))
+		if c.reads[i.path] == 0 {
+			c.reads[i.path] = len(requests)
+			requests = append(requests, conn.Exists(s.full(i.path), false))
+		}
 	}
 	c.batch, _ = s.wire.Current().Send(requests...)
 	return c
@@ -216,8 +224,8 @@ func (c confirmation) report() {
 	if err != nil {
 		return
 	}
-	for n, i := range c.inspections {
-		if stat, err := replies[n+1].Stat(); err == nil {
+	for _, i := range c.inspections {
+		if stat, err := replies[c.reads[i.path]].Stat(); err == nil {
 			i.seen(stat)
 		}
 	}

@@ -116,22 +116,43 @@ func TestLettingGoWaitsForADial(t *testing.T) {
 }
 
 // A server that answers no sync may be cut off from the leader. The session moves to another
-// one long before go-zookeeper would.
+// one long before go-zookeeper would, also while it sends writes that are not answered either.
 func TestAServerThatAnswersNoSyncIsLeft(t *testing.T) {
-	onVirtualTime(t, func(t *testing.T, srv *zkserver.Server, s *session.Session) {
-		proceed := make(chan struct{})
-		defer close(proceed)
-		srv.SetFault(func(r zkserver.Request) (f zkserver.Fault) {
-			if r.Op == zkserver.OpSync {
-				f.Hold = proceed
+	for _, writes := range []int{0, 10} {
+		onVirtualTime(t, func(t *testing.T, srv *zkserver.Server, s *session.Session) {
+			proceed := make(chan struct{})
+			defer close(proceed)
+			srv.SetFault(func(r zkserver.Request) (f zkserver.Fault) {
+				if r.Op == zkserver.OpSync || r.Op == zkserver.OpSetData {
+					f.Hold = proceed
+				}
+				return f
+			})
+			beginHold(t, s)
+			defer s.EndHold()
+			end := time.Now().Add(s.Timeout() / 2)
+			for range writes {
+				go s.SetOnce(t.Context(), "/", nil, -1)
+				time.Sleep(s.Timeout() / 20)
 			}
-			return f
+			time.Sleep(time.Until(end))
+			if n := s.Counters().Reconnects; n == 0 {
+				t.Errorf("with %d writes, the session did not leave the server", writes)
+			}
 		})
+	}
+}
+
+// A server may refuse a write without asking the leader. So refused writes confirm no hold.
+func TestRefusedWritesConfirmNoHold(t *testing.T) {
+	onVirtualTime(t, func(t *testing.T, _ *zkserver.Server, s *session.Session) {
 		beginHold(t, s)
 		defer s.EndHold()
-		time.Sleep(s.Timeout() / 2)
-		if n := s.Counters().Reconnects; n == 0 {
-			t.Error("the session did not leave the server")
+		for range 40 {
+			if _, err := s.SetOnce(t.Context(), "/", nil, 9); !errors.Is(err, recipes.ErrBadVersion) {
+				t.Fatal(err)
+			}
+			time.Sleep(s.Timeout() / 20)
 		}
 	})
 }
@@ -205,6 +226,32 @@ func TestWritesConfirmAHold(t *testing.T) {
 		}
 		write("after that", 0)
 		must.Report(t, s.Err())
+	})
+}
+
+// Holds at one path share a read, and each of them sees its result.
+func TestInspectionsOfOnePathShareARead(t *testing.T) {
+	onVirtualTime(t, func(t *testing.T, srv *zkserver.Server, s *session.Session) {
+		beginHold(t, s)
+		defer s.EndHold()
+		over := make(chan struct{})
+		defer close(over)
+		must.Do(t, s.Create(t.Context(), "/x", nil))
+		var seen [4]int
+		for i := range seen {
+			path := []string{"/", "/x"}[i%2]
+			s.Inspect(path, over, func(stat session.Stat) {
+				if (stat.Czxid > 0) == (path == "/x") { // the root has no creation
+					seen[i]++
+				}
+			})
+		}
+		before := srv.Counters().Requests[zkserver.OpExists]
+		time.Sleep(s.Timeout() + s.Timeout()/20)
+		synctest.Wait()
+		if n := srv.Counters().Requests[zkserver.OpExists] - before; n != 20 || seen != [4]int{10, 10, 10, 10} {
+			t.Errorf("%d reads, seen %v; want 20, and 10 by each inspection", n, seen)
+		}
 	})
 }
 

@@ -187,10 +187,8 @@ func (s *Session) ExistsW(ctx context.Context, path string) (bool, *Watch, error
 			}
 			return err == nil, err
 		},
-		func(w *Watch, exists bool, err error) {
-			if err != nil || exists {
-				s.watches.leave(key, w, false)
-			} else {
+		func(w *Watch, exists bool) {
+			if !exists {
 				s.unwatchAfter(ctx, key, w)
 			}
 		})
@@ -216,28 +214,23 @@ func (s *Session) childrenW(ctx context.Context, what, path string) (conn.Listin
 
 // readWatched reads with a watch: the one that is already set, or a new one. It joins the watch
 // before the read: the event of a change after the read may arrive before the reply is handled.
-// joined, if not nil, ends the wait that join has begun. It runs after the read, even if the
-// caller has returned.
+// watched, if not nil, runs after a read without an error, even if the caller has returned.
 func readWatched[T any](ctx context.Context, s *Session, what, path string, key watchKey,
-	request func(path string, arm bool) conn.Request, read func(conn.Reply) (T, error), joined func(*Watch, T, error)) (T, *Watch, error) {
-	waits := 0
-	if joined != nil {
-		waits = 1
-	}
-	type watched struct {
+	request func(path string, arm bool) conn.Request, read func(conn.Reply) (T, error), watched func(*Watch, T)) (T, *Watch, error) {
+	type result struct {
 		value T
 		watch *Watch
 	}
-	got, err := readWith(ctx, s, what, path, func() (watched, error) {
-		w, arm, connection := s.watches.join(key, waits)
+	got, err := readWith(ctx, s, what, path, func() (result, error) {
+		w, arm, connection := s.watches.join(key)
 		value, err := conn.Ask(s.wire.Current(), request(key.path, arm), read)
 		if arm {
 			s.watches.settle(key, w, err == nil, connection)
 		}
-		if joined != nil {
-			joined(w, value, err)
+		if watched != nil && err == nil {
+			watched(w, value)
 		}
-		return watched{value, w}, err
+		return result{value, w}, err
 	})
 	return got.value, got.watch, err
 }
@@ -257,13 +250,13 @@ func (s *Session) Predecessor(ctx context.Context, bare BareZnode, path string) 
 	node, err = readAgain(ctx, s, "read", path, func(life context.Context) (Node, error) {
 		var requests []conn.Request
 		c := s.wire.Current() // of the watches joined below; on a later connection, own might not be set
-		w, armOwn, connection := s.watches.join(ownKey, 0)
+		w, armOwn, connection := s.watches.join(ownKey)
 		own = w
 		if armOwn {
 			requests = append(requests, s.deletionWatch(bare))
 		}
 		var arm bool
-		predecessor, arm, _ = s.watches.join(key, 0)
+		predecessor, arm, _ = s.watches.join(key)
 		replies, err := c.Exchange(life, append(requests, conn.Get(key.path, arm).Identified().Unbounded())...)
 		var node Node
 		if armOwn {
@@ -291,7 +284,7 @@ func (s *Session) Predecessor(ctx context.Context, bare BareZnode, path string) 
 func (s *Session) BareW(ctx context.Context, bare BareZnode) (*Watch, error) {
 	key := watchKey{path: s.full(bare.Path), children: true}
 	return readAgain(ctx, s, "watch", bare.Path, func(life context.Context) (*Watch, error) {
-		w, arm, connection := s.watches.join(key, 0)
+		w, arm, connection := s.watches.join(key)
 		if !arm {
 			s.bare.watched(bare, key, w)
 			return w, nil

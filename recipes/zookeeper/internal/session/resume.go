@@ -207,7 +207,7 @@ func (s *Session) WasResumed(path string) bool {
 }
 
 // ResumeBare resumes a bare znode from before Resume.
-func (s *Session) ResumeBare(bare BareZnode) { s.bare.made(bare) }
+func (s *Session) ResumeBare(bare BareZnode) { s.bare.made(bare, watchKey{}, nil) }
 
 // DropRest deletes the session's znodes from before Resume that were not resumed: contenders
 // unknown to their callers, receipts, guards. It does not delete znodes that the session has

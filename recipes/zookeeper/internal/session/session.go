@@ -202,6 +202,28 @@ func (s *Session) Contact() time.Time      { return s.lease.Contact() }
 // MaxPacket returns the largest size of a packet, in bytes.
 func (s *Session) MaxPacket() int { return s.wire.MaxPacket }
 
+// packetSlack is room in a packet for headers and the path's sequence number.
+const packetSlack = 512
+
+// fits checks that a packet has room for data and the given number of other bytes. The error
+// says how many bytes of data fit, because MaxPacket limits the whole packet.
+func (s *Session) fits(path string, data []byte, beside int) error {
+	most := s.wire.MaxPacket - len(s.full(path)) - beside - s.aclSize
+	if len(data) > most {
+		return fmt.Errorf("%w: %d bytes of data for %s; at most %d fit into a packet of SessionConfig.MaxPacket, %d bytes",
+			recipes.ErrTooLarge, len(data), path, max(most, 0), s.wire.MaxPacket)
+	}
+	return nil
+}
+
+func sizeOf(acl []jute.ACL) int {
+	size := 0
+	for _, a := range acl {
+		size += len(a.Scheme) + len(a.ID) + 12
+	}
+	return size
+}
+
 // Log returns the session's logger.
 func (s *Session) Log() hclog.Logger { return s.log }
 

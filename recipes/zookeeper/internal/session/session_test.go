@@ -3,6 +3,7 @@ package session_test
 import (
 	"context"
 	"errors"
+	"strconv"
 	"strings"
 	"testing"
 	"time"
@@ -167,4 +168,17 @@ func TestWaitEndsWithItsContextAndWithTheSession(t *testing.T) {
 			t.Errorf("after the session's end: %v", err)
 		}
 	}
+}
+
+// A session does not remember the dialects of all paths that it has ever used.
+func TestDialectsAreRememberedWithinBounds(t *testing.T) {
+	s := new(session.Session)
+	for n := range session.MostDialects {
+		must.Do(t, s.UseDialect(strconv.Itoa(n), recipes.Curator))
+	}
+	if err := s.UseDialect("0", recipes.Kazoo); !errors.Is(err, recipes.ErrInvalid) {
+		t.Errorf("a second dialect: %v", err)
+	}
+	must.Do(t, s.UseDialect("one more", recipes.Curator))
+	must.Do(t, s.UseDialect("0", recipes.Kazoo))
 }

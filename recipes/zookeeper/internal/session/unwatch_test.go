@@ -17,7 +17,7 @@ import (
 	"github.com/zkrecipes/zkrecipes/recipes/zookeeper/internal/session"
 )
 
-// awaitWatches waits until count returns n watches at the server.
+// awaitWatches waits until count returns n.
 func awaitWatches(t *testing.T, n int, count func() int) {
 	t.Helper()
 	for ctx := bounded(t); count() != n; time.Sleep(time.Millisecond) {
@@ -75,6 +75,27 @@ func TestAWatchForACreationEndsWithItsWaits(t *testing.T) {
 			return must.Get(strconv.Atoi(figures["zk_watch_count"]))(t)
 		})
 	})
+}
+
+// A watch that does not fire does not grow with the reads of its waiters, nor with waiters that
+// have left.
+func TestAWatchForACreationKeepsOnlyItsWaits(t *testing.T) {
+	srv := embedded(t)
+	s := open(t, to(srv))
+	for range 3 {
+		absent(t, t.Context(), s, "/never")
+		short, cancel := context.WithCancel(t.Context())
+		absent(t, short, s, "/never")
+		absent(t, short, s, "/never")
+		if n := s.Waits("/never"); n != 2 {
+			t.Errorf("%d waits; want 2", n)
+		}
+		cancel()
+		awaitWatches(t, 1, func() int { return s.Waits("/never") })
+	}
+	if n := srv.Watches(); n != 1 {
+		t.Errorf("%d watches at the server; want 1", n)
+	}
 }
 
 // Any answer to the creation of a parent shows whether the server supports removing watches.

@@ -17,8 +17,9 @@ type Watch struct {
 	armed bool // set at the server of the current connection
 	tries int  // requests in flight that would set it
 
-	waits int           // calls of ExistsW that wait for a creation
-	stops []func() bool // cancel the AfterFuncs of their contexts
+	// waits holds, by their Done channels, the contexts that wait for a creation. Each value
+	// cancels the AfterFunc of its context.
+	waits map[<-chan struct{}]func() bool
 
 	event conn.Event // set before fired is closed
 }
@@ -64,9 +65,7 @@ type watches struct {
 // call settle with the connection that join has returned. Callers join before they send the
 // request, because the event may arrive before they see the reply. join first waits until no
 // removal for key is in flight.
-//
-// waits is 1 for a reader that may wait until the znode is created, and then must call leave.
-func (ws *watches) join(key watchKey, waits int) (w *Watch, arm bool, connection int) {
+func (ws *watches) join(key watchKey) (w *Watch, arm bool, connection int) {
 	ws.mu.Lock()
 	for removed := ws.removing[key]; removed != nil; removed = ws.removing[key] {
 		ws.mu.Unlock()
@@ -82,7 +81,6 @@ func (ws *watches) join(key watchKey, waits int) (w *Watch, arm bool, connection
 		}
 		ws.byKey[key] = w
 	}
-	w.waits += waits
 	if w.armed {
 		return w, false, ws.connections
 	}
@@ -154,13 +152,13 @@ func (ws *watches) end(key watchKey, w *Watch) {
 // at the server. A later reader waits until the server has answered. So its own watch is set
 // after the removal, and is not removed by it.
 
-// leave ends a wait that join has begun. It reports whether the watch must be removed at the
-// server. The caller must then call removed.
-func (ws *watches) leave(key watchKey, w *Watch, cancelled bool) bool {
+// leave ends the wait of a context. It reports whether the watch must be removed at the server.
+// The caller must then call removed.
+func (ws *watches) leave(key watchKey, w *Watch, done <-chan struct{}) bool {
 	ws.mu.Lock()
 	defer ws.mu.Unlock()
-	w.waits--
-	if !cancelled || w.waits > 0 || w.tries > 0 || !w.armed || ws.byKey[key] != w {
+	delete(w.waits, done)
+	if len(w.waits) > 0 || w.tries > 0 || !w.armed || ws.byKey[key] != w {
 		return false
 	}
 	ws.end(key, w)
@@ -180,26 +178,29 @@ func (ws *watches) removed(key watchKey) {
 
 // stop cancels the AfterFuncs of the contexts. The caller holds the watches' mutex.
 func (w *Watch) stop() {
-	for _, stop := range w.stops {
+	for _, stop := range w.waits {
 		stop()
 	}
-	w.stops = nil
+	w.waits = nil
 }
 
-// unwatchAfter removes the watch when ctx is done, unless another waiter needs it.
+// unwatchAfter removes the watch when ctx is done, unless another context waits for it. A caller
+// that reads again with the same ctx adds nothing.
 func (s *Session) unwatchAfter(ctx context.Context, key watchKey, w *Watch) {
-	stop := context.AfterFunc(ctx, func() {
-		if s.watches.leave(key, w, true) && !s.Background(func(life context.Context) { s.unwatch(life, key) }) {
+	s.watches.mu.Lock()
+	defer s.watches.mu.Unlock()
+	done := ctx.Done()
+	if s.watches.byKey[key] != w || w.waits[done] != nil { // it has fired, or ctx waits for it
+		return
+	}
+	if w.waits == nil {
+		w.waits = make(map[<-chan struct{}]func() bool)
+	}
+	w.waits[done] = context.AfterFunc(ctx, func() {
+		if s.watches.leave(key, w, done) && !s.Background(func(life context.Context) { s.unwatch(life, key) }) {
 			s.watches.removed(key)
 		}
 	})
-	s.watches.mu.Lock()
-	defer s.watches.mu.Unlock()
-	if s.watches.byKey[key] == w {
-		w.stops = append(w.stops, stop)
-	} else { // it has fired
-		stop()
-	}
 }
 
 // unwatch removes the data watch of key at the server. It waits for the answer, or for the end

@@ -12,9 +12,9 @@ func TestAnAttemptThatEndsLateLeavesTheNextWatch(t *testing.T) {
 	for _, armed := range []bool{false, true} {
 		var ws watches
 		key := watchKey{path: "/x"}
-		first, _, connection := ws.join(key, 0)
+		first, _, connection := ws.join(key)
 		ws.fire(conn.DataChanged, "/x") // before the reply was seen
-		second, arm, _ := ws.join(key, 0)
+		second, arm, _ := ws.join(key)
 		if second == first || !arm {
 			t.Fatal("the next waiter got a watch that has fired")
 		}
@@ -32,8 +32,8 @@ func TestAnAttemptThatEndsLateLeavesTheNextWatch(t *testing.T) {
 func TestWatchesThatWereNotArmed(t *testing.T) {
 	var ws watches
 	key := watchKey{path: "/x", children: true}
-	a, _, connection := ws.join(key, 0)
-	b, arm, _ := ws.join(key, 0)
+	a, _, connection := ws.join(key)
+	b, arm, _ := ws.join(key)
 	if a != b || !arm {
 		t.Fatal("two callers must share a watch, and both set it")
 	}
@@ -45,7 +45,7 @@ func TestWatchesThatWereNotArmed(t *testing.T) {
 	if len(ws.byKey) != 0 {
 		t.Error("a watch that was not set is kept")
 	}
-	c, _, connection := ws.join(key, 0)
+	c, _, connection := ws.join(key)
 	ws.disconnected()
 	if len(ws.byKey) != 1 {
 		t.Error("the watch of an attempt in flight was dropped when the connection was lost")
@@ -54,9 +54,9 @@ func TestWatchesThatWereNotArmed(t *testing.T) {
 	if len(ws.byKey) != 0 {
 		t.Error("a watch of a lost connection counts on the next one")
 	}
-	d, _, connection := ws.join(key, 0)
+	d, _, connection := ws.join(key)
 	ws.settle(key, d, true, connection)
-	if _, arm, _ := ws.join(key, 0); arm {
+	if _, arm, _ := ws.join(key); arm {
 		t.Error("a watch that is set is set again")
 	}
 	ws.disconnected()
@@ -81,14 +81,14 @@ func TestTwoCallersArmOneWatch(t *testing.T) {
 	} {
 		var ws watches
 		key := watchKey{path: "/x"}
-		w, _, connection := ws.join(key, 0)
-		_, _, _ = ws.join(key, 0)
+		w, _, connection := ws.join(key)
+		_, _, _ = ws.join(key)
 		ws.settle(key, w, test.first, connection)
 		if test.lost {
 			ws.disconnected()
 		}
 		ws.settle(key, w, test.second, connection)
-		if _, arm, _ := ws.join(key, 0); arm != test.arm {
+		if _, arm, _ := ws.join(key); arm != test.arm {
 			t.Errorf("%s is answered: the next one sets it: %v", name, arm)
 		}
 	}
@@ -103,9 +103,9 @@ func TestEventsAndTheirWatches(t *testing.T) {
 		conn.ChildrenChanged: {false, true},
 	} {
 		var ws watches
-		own, _, _ := ws.join(watchKey{path: "/x"}, 0)
-		children, _, _ := ws.join(watchKey{path: "/x", children: true}, 0)
-		other, _, _ := ws.join(watchKey{path: "/y"}, 0)
+		own, _, _ := ws.join(watchKey{path: "/x"})
+		children, _, _ := ws.join(watchKey{path: "/x", children: true})
+		other, _, _ := ws.join(watchKey{path: "/y"})
 		ws.fire(event, "/x")
 		if got := [2]bool{Happened(own.Fired()), Happened(children.Fired())}; got != want || Happened(other.Fired()) {
 			t.Errorf("%v fires %v; want %v", event, got, want)
