@@ -71,7 +71,7 @@ var walls = []struct {
 		"gRPC serves the contract, not this implementation of it",
 	},
 	{
-		[]string{"internal/zkserver", "internal/ensemble/...", "internal/feed", "internal/jute", "internal/testing/leaktest", "internal/testing/partition", "internal/version"},
+		[]string{"internal/zkserver", "internal/ensemble/...", "internal/feed", "internal/fourletter", "internal/jute", "internal/testing/leaktest", "internal/testing/partition", "internal/version"},
 		[]string{"recipes/...", "host/...", "plugin/...", "bench/...", "internal/rpc/...", "internal/zkbench/...", client},
 		"a server does not depend on its clients, nor a tool on its users",
 	},

@@ -9,6 +9,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"runtime"
 	"slices"
 	"strconv"
 	"strings"
@@ -19,6 +20,7 @@ import (
 	"github.com/zkrecipes/zkrecipes/bench"
 	"github.com/zkrecipes/zkrecipes/bench/load"
 	"github.com/zkrecipes/zkrecipes/bench/record"
+	"github.com/zkrecipes/zkrecipes/internal/ensemble"
 	"github.com/zkrecipes/zkrecipes/internal/zkbench/compare"
 	"github.com/zkrecipes/zkrecipes/internal/zkbench/unit"
 )
@@ -207,6 +209,11 @@ func (b build) run(ctx context.Context, args []string) (record.Run, error) {
 	child.Stderr = &said
 	child.Cancel = func() error { return child.Process.Signal(os.Interrupt) }
 	child.WaitDelay = endTime
+	// At a terminal an interrupt would reach the build twice, and the second one kills it. In
+	// a process group of its own it gets only that of Cancel.
+	ensemble.BindToParent(child)
+	runtime.LockOSThread() // until the build has ended: see BindToParent
+	defer runtime.UnlockOSThread()
 	err := child.Run()
 	switch exit := (*exec.ExitError)(nil); {
 	case !errors.As(err, &exit):

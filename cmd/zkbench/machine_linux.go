@@ -6,6 +6,8 @@ import (
 	"strings"
 
 	"github.com/prometheus/procfs"
+
+	"github.com/zkrecipes/zkrecipes/internal/zkbench/probe"
 )
 
 // childrenCPU returns the processor time, in seconds, of the running Java processes that this
@@ -15,7 +17,8 @@ func childrenCPU() (seconds float64, ok bool) {
 	for _, p := range all {
 		// On an error the process has ended.
 		if stat, err := p.Stat(); err == nil && stat.Comm == "java" && stat.PPID == os.Getpid() {
-			seconds, ok = seconds+stat.CPUTime(), true
+			used, _ := probe.ProcessTime(p.PID)
+			seconds, ok = seconds+used.Seconds(), true
 		}
 	}
 	return seconds, ok

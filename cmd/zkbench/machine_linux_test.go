@@ -2,6 +2,7 @@ package main
 
 import (
 	"context"
+	"math"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -11,6 +12,23 @@ import (
 
 	"github.com/zkrecipes/zkrecipes/internal/testing/must"
 )
+
+// A trial of a tenth of a second would have only ten steps of a hundredth.
+func TestTheServersProcessorTimeHasNoSteps(t *testing.T) {
+	java := filepath.Join(t.TempDir(), "java")
+	must.Do(t, os.WriteFile(java, []byte("#!/bin/sh\nwhile :; do :; done\n"), 0o700))
+	cmd := exec.Command(java)
+	must.Do(t, cmd.Start())
+	defer cmd.Wait()
+	defer cmd.Process.Kill()
+	used := 0.0
+	for used == 0 && t.Context().Err() == nil {
+		used, _ = childrenCPU()
+	}
+	if steps := 100 * used; math.Abs(steps-math.Round(steps)) < 1e-6 {
+		t.Errorf("%v s, a multiple of a hundredth", used)
+	}
+}
 
 func TestInterruptKillsAVerbThatOnlyReadsFiles(t *testing.T) {
 	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)

@@ -125,7 +125,7 @@ func produce(t *testing.T, e *ensemble.Ensemble, samples string, length time.Dur
 		sessions = append(sessions, s)
 	}
 	sample := func() {
-		text := must.Get(words{}.ask(t.Context(), e.Server(0).Addr(), "mntr"))(t)
+		text := must.Get(e.Server(0).Word(t.Context(), "mntr"))(t)
 		must.Do(t, os.WriteFile(filepath.Join(samples, "zk1-"+time.Now().UTC().Format("20060102T150405Z")+".mntr"), []byte(text), 0o644))
 	}
 	sample()

@@ -3,10 +3,12 @@ package main
 import (
 	"cmp"
 	"context"
+	"errors"
 	"flag"
 	"fmt"
 	"net"
 	"strings"
+	"sync"
 
 	"github.com/zkrecipes/zkrecipes/bench/record"
 	"github.com/zkrecipes/zkrecipes/internal/ensemble"
@@ -79,7 +81,12 @@ func startEnsemble(ctx context.Context, n int, end *cleanup) (server, error) {
 	if err != nil {
 		return server{}, fmt.Errorf("start %d ZooKeeper server(s): %w", n, err)
 	}
-	end.add(e.Stop)
+	end.add(func() (ended error) {
+		if ctx.Err() == nil { // an interrupt of the terminal ends them too, except on Linux
+			ended = e.Ended()
+		}
+		return errors.Join(ended, e.Stop())
+	})
 	srv, err := findServers(ctx, recipes.SessionConfig{Servers: e.Addrs()})
 	srv.ensemble = e
 	srv.facts = map[string]string{
@@ -111,7 +118,7 @@ Rules:
 Exit codes:
 
 	0    interrupted
-	1    the server could not be started
+	1    the server could not be started, or a server has ended
 	2    the flags cannot be used
 	130  interrupted before it served
 
@@ -139,15 +146,19 @@ func (c command) serveVerb(ctx context.Context, args []string) (err error) {
 	case w.check(given) != nil:
 		return usageError{w.check(given)}
 	}
+	var serving sync.WaitGroup
+	defer serving.Wait()
 	end := &cleanup{}
 	defer end.run(&err)
 	var addrs []string
+	var serve func() error // until a server has ended
 	if w.ensemble > 0 {
 		srv, err := startEnsemble(ctx, w.ensemble, end)
 		if err != nil {
 			return err
 		}
 		addrs = srv.addrs
+		serve = func() error { srv.ensemble.AwaitEnd(ctx); return nil } // end returns the error
 	} else {
 		listener, err := net.Listen("tcp", cmp.Or(*listen, "127.0.0.1:0"))
 		if err != nil {
@@ -155,18 +166,19 @@ func (c command) serveVerb(ctx context.Context, args []string) (err error) {
 		}
 		addrs = []string{listener.Addr().String()}
 		s := zkserver.New(zkserver.Config{Like: like})
-		served := make(chan error, 1)
-		go func() { served <- s.Serve(listener) }()
-		end.add(func() error {
-			err := s.Close()
-			<-served // its error only says that the server was closed
-			return err
-		})
+		serve = func() error { return s.Serve(listener) }
+		end.add(s.Close)
 	}
+	served := make(chan error, 1)
+	serving.Go(func() { served <- serve() })
 	if _, err := fmt.Fprintln(c.stdout, strings.Join(addrs, ",")); err != nil {
 		return err
 	}
 	c.say("serving; interrupt to end")
-	<-ctx.Done()
-	return nil
+	select {
+	case <-ctx.Done():
+		return nil
+	case err := <-served:
+		return err
+	}
 }

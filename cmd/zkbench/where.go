@@ -5,10 +5,10 @@ import (
 	"flag"
 	"fmt"
 	"maps"
-	"os"
 	"slices"
 	"strings"
 
+	"github.com/zkrecipes/zkrecipes/internal/secret"
 	"github.com/zkrecipes/zkrecipes/recipes"
 )
 
@@ -115,7 +115,7 @@ func (a access) config(servers []string) (recipes.SessionConfig, error) {
 	cfg := recipes.SessionConfig{Servers: servers, Chroot: a.get("chroot")}
 	password, err := a.content("auth-password")
 	if user := a.get("auth-user"); user != "" {
-		cfg.Digest = &recipes.Digest{User: user, Password: strings.TrimSuffix(strings.TrimSuffix(string(password), "\n"), "\r")}
+		cfg.Digest = &recipes.Digest{User: user, Password: secret.Password(password)}
 	}
 	if a.get("acl") == "creator" {
 		cfg.ACL = []recipes.ACL{{Permissions: recipes.PermAll, Scheme: "auth"}}
@@ -137,20 +137,21 @@ func (a access) config(servers []string) (recipes.SessionConfig, error) {
 }
 
 // content returns the content of the file of -OF-file or of the environment variable of -OF-env.
-func (a access) content(of string) ([]byte, error) {
-	if file := a.get(of + "-file"); file != "" {
-		content, err := os.ReadFile(file)
-		if err != nil {
-			return nil, fmt.Errorf("-%s-file: %w", of, err)
+func (a access) content(of string) (content []byte, err error) {
+	source, name := of+"-file", a.get(of+"-file")
+	switch variable := a.get(of + "-env"); {
+	case name != "":
+		read := secret.File
+		if of == "auth-password" {
+			read = secret.PrivateFile
 		}
-		return content, nil
+		content, err = read(name)
+	case variable != "":
+		source = of + "-env"
+		content, err = secret.Variable(variable)
 	}
-	if variable := a.get(of + "-env"); variable != "" {
-		value, ok := os.LookupEnv(variable)
-		if !ok {
-			return nil, fmt.Errorf("-%s-env: the environment variable %s is not set", of, variable)
-		}
-		return []byte(value), nil
+	if err != nil {
+		return nil, fmt.Errorf("-%s: %w", source, err)
 	}
-	return nil, nil
+	return content, nil
 }

@@ -5,8 +5,6 @@ import (
 	"crypto/tls"
 	"errors"
 	"fmt"
-	"io"
-	"net"
 	"regexp"
 	"slices"
 	"strconv"
@@ -15,57 +13,33 @@ import (
 
 	"github.com/zkrecipes/zkrecipes/bench/load"
 	"github.com/zkrecipes/zkrecipes/bench/record"
+	"github.com/zkrecipes/zkrecipes/internal/fourletter"
 	"github.com/zkrecipes/zkrecipes/recipes"
 )
 
-const (
-	// A server's first TLS handshake takes seconds on a busy machine.
-	askTimeout = 10 * time.Second
-	maxAnswer  = 1 << 20
-)
+// A server's first TLS handshake takes seconds on a busy machine.
+const askTimeout = 10 * time.Second
 
 // words sends ZooKeeper's four-letter words to servers.
 type words struct {
 	addrs []string
-	tls   *tls.Config // nil without
+	dial  fourletter.Dial
 }
 
 // newWords returns words for the servers of a normalized configuration.
 func newWords(cfg recipes.SessionConfig) (words, error) {
-	w := words{addrs: cfg.Servers}
-	if cfg.TLS == nil {
-		return w, nil
-	}
+	var secure *tls.Config
 	var err error
-	w.tls, err = cfg.TLS.ClientConfig()
-	return w, err
+	if cfg.TLS != nil {
+		secure, err = cfg.TLS.ClientConfig()
+	}
+	return words{cfg.Servers, fourletter.Dialer(secure)}, err
 }
 
 func (w words) ask(ctx context.Context, addr, word string) (string, error) {
 	ctx, cancel := context.WithTimeout(ctx, askTimeout)
 	defer cancel()
-	dial := new(net.Dialer).DialContext
-	if w.tls != nil {
-		dial = (&tls.Dialer{Config: w.tls}).DialContext
-	}
-	conn, err := dial(ctx, "tcp", addr)
-	if err != nil {
-		return "", err
-	}
-	defer conn.Close()
-	defer context.AfterFunc(ctx, func() { conn.Close() })()
-	if _, err := io.WriteString(conn, word); err != nil {
-		return "", fmt.Errorf("ask %s: %w", addr, err)
-	}
-	answer, err := io.ReadAll(io.LimitReader(conn, maxAnswer))
-	if ctx.Err() != nil {
-		return "", fmt.Errorf("ask %s: no answer: %w", addr, context.Cause(ctx))
-	}
-	// With TLS a server may end the connection without a closing alert.
-	if err != nil && (w.tls == nil || len(answer) == 0) {
-		return "", fmt.Errorf("ask %s: %w", addr, err)
-	}
-	return string(answer), nil
+	return w.dial.Ask(ctx, addr, word)
 }
 
 // describe gets the version and the mode of the servers, by the four-letter word srvr. The first
@@ -89,16 +63,8 @@ func (w words) describe(ctx context.Context) (record.Server, error) {
 // the build did not replace.
 var commit = regexp.MustCompile(`-([0-9a-f]{40}|\$\{.*\})$`)
 
-// pairs returns the values of an answer that has a name and its value on each line.
-func pairs(answer, separator string) map[string]string {
-	found := map[string]string{}
-	for line := range strings.Lines(answer) {
-		if name, value, ok := strings.Cut(strings.TrimSpace(line), separator); ok {
-			found[name] = strings.TrimSpace(value)
-		}
-	}
-	return found
-}
+// pairs also reads files of /proc and of control groups, which have the form of answers.
+func pairs(text, separator string) map[string]string { return fourletter.Pairs(text, separator) }
 
 // parseSrvr returns the version and the mode in a reply to srvr, each "" if it is missing. The
 // mode must not depend on which server of an ensemble has replied, because compare distinguishes

@@ -4,6 +4,7 @@ import (
 	"reflect"
 	"testing"
 
+	"github.com/zkrecipes/zkrecipes/internal/fourletter"
 	"github.com/zkrecipes/zkrecipes/internal/testing/must"
 	"github.com/zkrecipes/zkrecipes/internal/testing/zktest"
 )
@@ -32,8 +33,8 @@ func TestMntrIsReadAndAddedUp(t *testing.T) {
 		t.Errorf("%v; want %v", got, want)
 	}
 	server := zktest.Embedded(t)
-	one := must.Get(words{addrs: []string{server.Addr()}}.mntr(t.Context()))(t)
-	two, err := words{addrs: []string{server.Addr(), server.Addr()}}.mntr(t.Context())
+	one := must.Get(words{[]string{server.Addr()}, fourletter.Dialer(nil)}.mntr(t.Context()))(t)
+	two, err := words{[]string{server.Addr(), server.Addr()}, fourletter.Dialer(nil)}.mntr(t.Context())
 	if err != nil || one["znode_count"] == 0 || two["znode_count"] != 2*one["znode_count"] {
 		t.Errorf("znode_count is %v with one server and %v with two, %v", one["znode_count"], two["znode_count"], err)
 	}
@@ -42,7 +43,7 @@ func TestMntrIsReadAndAddedUp(t *testing.T) {
 // If a server replies only after a trial, all its counts would look like growth in the trial.
 func TestFiguresNeedTheRepliesOfAllServers(t *testing.T) {
 	server := zktest.Embedded(t)
-	some, err := words{addrs: []string{server.Addr(), "127.0.0.1:1"}}.mntr(t.Context())
+	some, err := words{[]string{server.Addr(), "127.0.0.1:1"}, fourletter.Dialer(nil)}.mntr(t.Context())
 	if err != nil || len(some) != 0 {
 		t.Errorf("%v, %v; want no figures", some, err)
 	}

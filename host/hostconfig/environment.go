@@ -9,6 +9,7 @@ import (
 
 	"github.com/hashicorp/go-hclog"
 
+	"github.com/zkrecipes/zkrecipes/internal/secret"
 	"github.com/zkrecipes/zkrecipes/recipes"
 )
 
@@ -56,11 +57,8 @@ var overrides = []struct {
 		return nil
 	}},
 	{"ZKRECIPES_AUTH_PASSWORD_FILE", func(cfg *Config, v string) error {
-		content, err := readSecret(v, true)
-		if err == nil && blank(content) {
-			err = fmt.Errorf("expected the password in %s, which is empty", v)
-		}
-		digest(cfg).Password = strings.TrimSuffix(strings.TrimSuffix(string(content), "\n"), "\r")
+		password, err := secret.PrivateFile(v)
+		digest(cfg).Password = secret.Password(password)
 		return err
 	}},
 	{"ZKRECIPES_PLUGIN_COMMAND", func(cfg *Config, v string) error {

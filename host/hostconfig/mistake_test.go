@@ -49,8 +49,8 @@ func TestMistakesInTheFile(t *testing.T) {
 		{"keytab and cache", "zookeeper {\n  sasl {\n    mechanism = \"GSSAPI\"\n    keytab_file = \"k\"\n    ccache_file = \"c\"\n  }\n}", []string{"c.hcl:2", "either Keytab or CCache"}},
 		{"sasl password", "zookeeper {\n  sasl {\n    mechanism = \"DIGEST-MD5\"\n    password = \"s3cret\"\n  }\n}", []string{"c.hcl:4", "does not belong in this file"}},
 		{"certificate", "zookeeper {\n  tls {\n    ca_file = \"c.hcl\"\n  }\n}", []string{"c.hcl:2", "no PEM certificate"}},
-		{"empty file", "zookeeper {\n  tls {\n    ca_file = \"empty\"\n  }\n}", []string{"c.hcl:3", "Empty ca_file"}},
-		{"empty variable", "zookeeper {\n  auth {\n    user = \"u\"\n    password_env = \"EMPTY_ONE\"\n  }\n}", []string{"c.hcl:4", "Empty password_env"}},
+		{"empty file", "zookeeper {\n  tls {\n    ca_file = \"empty\"\n  }\n}", []string{"c.hcl:3", "Invalid ca_file", "which is empty"}},
+		{"empty variable", "zookeeper {\n  auth {\n    user = \"u\"\n    password_env = \"EMPTY_ONE\"\n  }\n}", []string{"c.hcl:4", "Invalid password_env", "which is empty"}},
 		{"two mistakes", "log_level = \"loud\"\nplugin {\n  checksum = \"abcd\"\n}", []string{"c.hcl:1", "c.hcl:3"}},
 	} {
 		t.Run(test.name, func(t *testing.T) {
@@ -96,7 +96,7 @@ func TestMistakesInVariables(t *testing.T) {
 		{"AUTH_USER", "backup", `user "backup" has no password: set ZKRECIPES_AUTH_PASSWORD_FILE`},
 		{"AUTH_PASSWORD_FILE", "missing", "ZKRECIPES_AUTH_PASSWORD_FILE"},
 		{"AUTH_PASSWORD_FILE", "password", "no user: set ZKRECIPES_AUTH_USER"},
-		{"AUTH_PASSWORD_FILE", "empty", "ZKRECIPES_AUTH_PASSWORD_FILE: expected the password"},
+		{"AUTH_PASSWORD_FILE", "empty", "ZKRECIPES_AUTH_PASSWORD_FILE: expected something"},
 	} {
 		t.Run(test.name+" "+test.value, func(t *testing.T) {
 			dir := alone(t)

@@ -1,15 +1,12 @@
 package hostconfig
 
 import (
-	"bytes"
-	"fmt"
-	"os"
 	"path/filepath"
-	"runtime"
 	"strings"
 
 	"github.com/hashicorp/hcl/v2"
 
+	"github.com/zkrecipes/zkrecipes/internal/secret"
 	"github.com/zkrecipes/zkrecipes/recipes"
 )
 
@@ -37,7 +34,7 @@ func (r *reader) password(inline, file, env *hcl.Attribute) (password string, gi
 		return "", true
 	}
 	content, given := r.secret(file, env)
-	return strings.TrimSuffix(strings.TrimSuffix(string(content), "\n"), "\r"), given
+	return secret.Password(content), given
 }
 
 func (r *reader) sasl(b *saslBlock) {
@@ -66,7 +63,7 @@ func (r *reader) path(a *hcl.Attribute, to *string) {
 	}
 	path, err := filepath.Abs(r.relative(*to))
 	if err == nil && a.Name != "krb5_conf" {
-		err = private(path)
+		err = secret.Private(path)
 	}
 	if err != nil {
 		r.wrong(a.Expr.Range(), "Invalid "+a.Name, "%v", err)
@@ -89,56 +86,29 @@ func (r *reader) tls(b *tlsBlock) {
 	r.cfg.ZooKeeper.TLS = t
 }
 
-// blank reports that a secret or a certificate is empty: it was truncated, or is not mounted
-// yet. An empty value would count as missing. Without a CA the system's CAs are trusted, and
-// without a key the client is not authenticated.
-func blank(content []byte) bool { return len(bytes.TrimSpace(content)) == 0 }
-
-// private returns an error if everybody may read a file. A file that does not exist is private.
-func private(path string) error {
-	if info, err := os.Stat(path); err == nil && runtime.GOOS != "windows" && info.Mode().Perm()&0o004 != 0 {
-		return fmt.Errorf("everybody may read %s (%v); chmod o-r it", path, info.Mode())
-	}
-	return nil
-}
-
-// readSecret reads a file. If it is a secret, it must be private.
-func readSecret(path string, secret bool) ([]byte, error) {
-	if secret {
-		if err := private(path); err != nil {
-			return nil, err
-		}
-	}
-	return os.ReadFile(path)
-}
-
-// secret reads a secret from a file or a variable. Errors name the file or the variable, and
-// never quote the secret. given is false if both attributes are missing.
+// secret reads a secret from a file or a variable. given is false if both attributes are
+// missing.
 func (r *reader) secret(file, env *hcl.Attribute) (content []byte, given bool) {
 	if file != nil && env != nil {
 		r.wrong(env.NameRange, "Two places for one secret", "Expected %s or %s, not both.", file.Name, env.Name)
 		return nil, true
 	}
 	var name string
+	var err error
+	of := file
 	switch {
 	case decode(r, file, "the path of a file", &name):
-		content, err := readSecret(r.relative(name), file.Name == "password_file")
-		switch {
-		case err != nil:
-			r.wrong(file.Expr.Range(), "Unreadable "+file.Name, "%v", err)
-		case blank(content):
-			r.wrong(file.Expr.Range(), "Empty "+file.Name, "Expected something in the file %s, which is empty.", name)
+		read := secret.File
+		if file.Name == "password_file" {
+			read = secret.PrivateFile
 		}
-		return content, true
+		content, err = read(r.relative(name))
 	case decode(r, env, "the name of an environment variable", &name):
-		value, ok := os.LookupEnv(name)
-		switch {
-		case !ok:
-			r.wrong(env.Expr.Range(), "Missing variable", "Expected the secret in the environment variable %s, which is not set.", name)
-		case blank([]byte(value)):
-			r.wrong(env.Expr.Range(), "Empty "+env.Name, "Expected the secret in the environment variable %s, which is empty.", name)
-		}
-		return []byte(value), true
+		of = env
+		content, err = secret.Variable(name)
 	}
-	return nil, file != nil || env != nil
+	if err != nil {
+		r.wrong(of.Expr.Range(), "Invalid "+of.Name, "%v", err)
+	}
+	return content, file != nil || env != nil
 }

@@ -8,7 +8,7 @@
 //  2. [Start] an ensemble. It returns when every server serves.
 //  3. Give [Ensemble.Connect] to a client. Find the [Ensemble.Leader],
 //     [Server.Kill], [Server.Restart], [Server.Freeze] and [Server.Thaw] servers,
-//     and read their figures with [Server.Mntr].
+//     and read their figures with [Server.Word].
 //  4. Call [Ensemble.Stop]. It leaves no process and no file behind.
 //
 // The servers have ZooKeeper's default configuration. [Config.NoSync] and
@@ -115,6 +115,37 @@ func (e *Ensemble) leaders(ctx context.Context) []*Server {
 		}
 	}
 	return leaders
+}
+
+// AwaitEnd waits until one of the servers that now run ends, or until ctx ends.
+func (e *Ensemble) AwaitEnd(ctx context.Context) {
+	ctx, cancel := context.WithCancel(ctx)
+	defer cancel()
+	var waiting sync.WaitGroup
+	for _, s := range e.servers {
+		if proc := s.expected(); proc != nil {
+			waiting.Go(func() {
+				defer cancel()
+				select {
+				case <-proc.done:
+				case <-ctx.Done():
+				}
+			})
+		}
+	}
+	waiting.Wait()
+}
+
+// Ended returns an error for the servers that have ended by themselves, with the ends of
+// their logs. After Stop it returns nil.
+func (e *Ensemble) Ended() error {
+	var errs []error
+	for _, s := range e.servers {
+		if proc := s.expected(); proc != nil && !proc.running() {
+			errs = append(errs, s.ended(proc, "by itself"))
+		}
+	}
+	return errors.Join(errs...)
 }
 
 // Stop kills all servers, waits until they are gone and removes their files.

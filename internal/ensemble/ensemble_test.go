@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/zkrecipes/zkrecipes/internal/ensemble"
+	"github.com/zkrecipes/zkrecipes/internal/fourletter"
 	"github.com/zkrecipes/zkrecipes/internal/testing/ensembletest"
 	"github.com/zkrecipes/zkrecipes/internal/testing/leaktest"
 	"github.com/zkrecipes/zkrecipes/internal/testing/must"
@@ -43,7 +44,7 @@ func TestOneServerServesAndReportsItsFigures(t *testing.T) {
 	e := ensembletest.Start(t, ensembletest.Quick(1))
 	s := e.Server(0)
 	plays(t, s, ensemble.Standalone)
-	figures := must.Get(s.Mntr(t.Context()))(t)
+	figures := fourletter.Pairs(must.Get(s.Word(t.Context(), "mntr"))(t), "\t")
 	if got := figures["zk_server_state"]; got != "standalone" {
 		t.Errorf("zk_server_state = %q of %d figures, want standalone", got, len(figures))
 	}

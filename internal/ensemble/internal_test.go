@@ -3,7 +3,6 @@ package ensemble
 import (
 	"context"
 	"errors"
-	"io"
 	"net"
 	"os"
 	"path/filepath"
@@ -187,14 +186,6 @@ func tree(t *testing.T, files ...string) string {
 		must.Do(t, os.WriteFile(path, nil, 0o700))
 	}
 	return root
-}
-
-func TestReadAnswerDoesNotWaitForAConnectionThatStaysOpen(t *testing.T) {
-	server, client := io.Pipe()
-	go client.Write([]byte("This ZooKeeper instance is not currently serving requests\n"))
-	if answer, err := readAnswer(server); !errors.Is(err, ErrNotServing) {
-		t.Errorf("readAnswer = %q, %v; want ErrNotServing", answer, err)
-	}
 }
 
 func TestFormatPropertiesKeepsBackslashes(t *testing.T) {

@@ -1,15 +1,15 @@
 package ensemble
 
 import (
-	"bufio"
 	"context"
 	"errors"
 	"fmt"
-	"io"
 	"net"
 	"path/filepath"
 	"strings"
 	"time"
+
+	"github.com/zkrecipes/zkrecipes/internal/fourletter"
 )
 
 const (
@@ -20,21 +20,18 @@ const (
 // Word sends one of ZooKeeper's four-letter words (srvr, mntr, cons, wchs, ...)
 // and returns the whole answer. It waits until ctx ends, or 10 s if ctx has no
 // deadline: a frozen server accepts the connection and does not answer. If the server
-// cannot serve, the error is [ErrNotServing].
+// cannot serve, the error is [fourletter.ErrNotServing].
 func (s *Server) Word(ctx context.Context, word string) (string, error) {
 	if _, ok := ctx.Deadline(); !ok {
 		var cancel context.CancelFunc
 		ctx, cancel = context.WithTimeout(ctx, wordTimeout)
 		defer cancel()
 	}
-	answer, err := s.host.exchange(ctx, s.Addr(), word)
-	if err == nil {
-		return answer, nil
+	answer, err := fourletter.Dial(s.host.dial).Ask(ctx, s.Addr(), word)
+	if err != nil {
+		err = fmt.Errorf("ensemble: server %d: %w", s.id, err)
 	}
-	if cause := context.Cause(ctx); cause != nil && !errors.Is(err, ErrNotServing) {
-		err = cause // the error of the connection says that it was closed, but not why
-	}
-	return "", fmt.Errorf("ensemble: server %d: ask %s for %q: %w", s.id, s.Addr(), word, err)
+	return answer, err
 }
 
 // Mode returns the server's role. It waits and fails like Word.
@@ -44,16 +41,6 @@ func (s *Server) Mode(ctx context.Context) (Mode, error) {
 		return "", err
 	}
 	return parseMode(answer)
-}
-
-// Mntr returns the server's figures by ZooKeeper's names for them, such as
-// zk_packets_received. It waits and fails like Word.
-func (s *Server) Mntr(ctx context.Context) (map[string]string, error) {
-	answer, err := s.Word(ctx, "mntr")
-	if err != nil {
-		return nil, err
-	}
-	return parseMntr(answer), nil
 }
 
 // serves reports whether this server, and no other, serves on all its ports.
@@ -78,7 +65,7 @@ func (s *Server) securePortOpen(ctx context.Context) bool {
 	if s.SecureAddr() == "" {
 		return true
 	}
-	conn, err := s.host.dial(ctx, s.SecureAddr())
+	conn, err := s.host.dial(ctx, "tcp", s.SecureAddr())
 	if err != nil {
 		return false
 	}
@@ -93,7 +80,7 @@ func (s *Server) waitServing(ctx context.Context, proc *process) error {
 	for !s.serves(ctx) {
 		select {
 		case <-proc.done:
-			return s.endedEarly(proc)
+			return s.ended(proc, "before it served")
 		case <-ctx.Done():
 			return fmt.Errorf("ensemble: server %d does not serve: %w\n%s", s.id, context.Cause(ctx), s.logExcerpt())
 		case <-ticker.C:
@@ -102,7 +89,7 @@ func (s *Server) waitServing(ctx context.Context, proc *process) error {
 	return nil
 }
 
-func (s *Server) endedEarly(proc *process) error {
+func (s *Server) ended(proc *process, when string) error {
 	err := proc.err
 	if err == nil {
 		err = errors.New("exit status 0")
@@ -111,7 +98,7 @@ func (s *Server) endedEarly(proc *process) error {
 	if log := s.Log(); strings.Contains(log, "Address already in use") || strings.Contains(log, "BindException") {
 		err = fmt.Errorf("%w: %w", errPortTaken, err)
 	}
-	return fmt.Errorf("ensemble: server %d ended before it served: %w\n%s", s.id, err, s.logExcerpt())
+	return fmt.Errorf("ensemble: server %d ended %s: %w\n%s", s.id, when, err, s.logExcerpt())
 }
 
 func (s *Server) logExcerpt() string {
@@ -120,10 +107,6 @@ func (s *Server) logExcerpt() string {
 	}
 	return "its log is empty"
 }
-
-// ErrNotServing is returned if a server answers that it serves no requests: it is still
-// starting, or has no quorum. It may serve later.
-var ErrNotServing = errors.New("server is up but not serving requests")
 
 // Mode is the role of a server that serves.
 type Mode string
@@ -136,72 +119,23 @@ const (
 	Observer   Mode = "observer"
 )
 
-const (
-	wordTimeout = 10 * time.Second // if ctx has no deadline: a frozen server accepts and never answers
-	maxAnswer   = 64 << 20
-)
-
-func (h Host) exchange(ctx context.Context, addr, word string) (string, error) {
-	conn, err := h.dial(ctx, addr)
-	if err != nil {
-		return "", err
-	}
-	defer conn.Close()
-	defer context.AfterFunc(ctx, func() { conn.Close() })()
-	if _, err := io.WriteString(conn, word); err != nil {
-		return "", err
-	}
-	return readAnswer(io.LimitReader(conn, maxAnswer))
-}
+// wordTimeout is for a ctx without a deadline.
+const wordTimeout = 10 * time.Second
 
 // dial connects from within the host's network. So it reaches the server even if the
 // network between the hosts is broken.
-func (h Host) dial(ctx context.Context, addr string) (conn net.Conn, err error) {
+func (h Host) dial(ctx context.Context, network, addr string) (conn net.Conn, err error) {
 	err = h.Do(func() error {
-		conn, err = new(net.Dialer).DialContext(ctx, "tcp", addr)
+		conn, err = new(net.Dialer).DialContext(ctx, network, addr)
 		return err
 	})
 	return conn, err
 }
 
-// readAnswer reads until the server closes the connection, or until it says that it does
-// not serve. After that line, a ZooKeeper 3.8 that is still starting does not close the
-// connection: without a database, ZooKeeperServer.removeCnxn throws a
-// NullPointerException. The connection would stay open for ever.
-func readAnswer(r io.Reader) (string, error) {
-	var answer strings.Builder
-	lines := bufio.NewReader(r)
-	for {
-		line, err := lines.ReadString('\n')
-		answer.WriteString(line)
-		switch {
-		case strings.Contains(line, "not currently serving requests"):
-			return "", ErrNotServing
-		case errors.Is(err, io.EOF):
-			return answer.String(), nil
-		case err != nil:
-			return "", err
-		}
-	}
-}
-
 // parseMode finds the mode in an answer to srvr.
 func parseMode(answer string) (Mode, error) {
-	for line := range strings.Lines(answer) {
-		if mode, ok := strings.CutPrefix(line, "Mode: "); ok {
-			return Mode(strings.TrimSpace(mode)), nil
-		}
+	if mode := fourletter.Pairs(answer, ": ")["Mode"]; mode != "" {
+		return Mode(mode), nil
 	}
 	return "", fmt.Errorf("no mode in the answer %.200q", answer)
-}
-
-// parseMntr reads an answer to mntr. Each line is a name, a tab and a value.
-func parseMntr(answer string) map[string]string {
-	figures := make(map[string]string)
-	for line := range strings.Lines(answer) {
-		if name, value, ok := strings.Cut(strings.TrimRight(line, "\r\n"), "\t"); ok {
-			figures[name] = value
-		}
-	}
-	return figures
 }

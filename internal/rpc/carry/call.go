@@ -1,7 +1,9 @@
 package carry
 
 import (
+	"cmp"
 	"context"
+	"slices"
 	"time"
 
 	"google.golang.org/grpc/codes"
@@ -72,6 +74,12 @@ func begin(ctx context.Context, h stats.Handler, method string, payload []byte) 
 	}
 }
 
+// UnsentError is the error of a call that has ended before it was sent to the plugin.
+type UnsentError struct{ Err error }
+
+func (u UnsentError) Error() string { return u.Err.Error() }
+func (u UnsentError) Unwrap() error { return u.Err }
+
 // do sends a call that has a reserved place, and waits for the answer.
 func (cs *Calls) do(ctx context.Context, m *pb.Call, reply proto.Message) error {
 	m.Timeout = toTimeout(ctx)
@@ -79,7 +87,7 @@ func (cs *Calls) do(ctx context.Context, m *pb.Call, reply proto.Message) error 
 	m.Early = read != nil
 	c := cs.send(m)
 	if c == nil {
-		return status.Error(codes.Unavailable, "the connection of calls has ended")
+		return UnsentError{status.Error(codes.Unavailable, "the connection of calls has ended")}
 	}
 	for answered := false; !answered; {
 		select {
@@ -92,8 +100,11 @@ func (cs *Calls) do(ctx context.Context, m *pb.Call, reply proto.Message) error 
 			case <-c.done: // both have happened: return the answer
 				answered = true
 			default:
-				cs.cancel(c.id)
-				return status.FromContextError(ctx.Err()).Err()
+				err := status.FromContextError(ctx.Err()).Err()
+				if !cs.cancel(c.id) {
+					return UnsentError{err}
+				}
+				return err
 			}
 		}
 	}
@@ -163,17 +174,29 @@ func (cs *Calls) send(m *pb.Call) *call {
 	return c
 }
 
-// cancel notifies the plugin that the caller no longer waits. The call keeps its place until
-// it is answered.
-func (cs *Calls) cancel(id uint64) {
+// cancel ends a call whose caller no longer waits. It returns false if the call was not sent:
+// then it never is. Otherwise it notifies the plugin, and the call keeps its place until it is
+// answered. The notice of a call that waits could overtake the call, which may have to wait
+// for a later message.
+func (cs *Calls) cancel(id uint64) (sent bool) {
 	cs.mu.Lock()
-	if cs.calls[id] == nil {
+	c, w := cs.calls[id], &cs.waiting
+	if c == nil {
 		cs.mu.Unlock()
-		return
+		return true
+	}
+	byID := func(m *pb.Call, id uint64) int { return cmp.Compare(m.GetId(), id) }
+	if i, waits := slices.BinarySearchFunc(w.calls, id, byID); waits {
+		w.calls = slices.Delete(w.calls, i, i+1)
+		delete(cs.calls, id)
+		cs.unreserve(c.bytes)
+		cs.mu.Unlock()
+		return false
 	}
 	cs.queued += cancelSize
-	cs.waiting.cancels = append(cs.waiting.cancels, id)
+	w.cancels = append(w.cancels, id)
 	cs.put()
+	return true
 }
 
 // cancelSize bounds the size of a cancellation in a message, in bytes.

@@ -1,6 +1,7 @@
 package carry
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -173,7 +174,8 @@ func (cs *Calls) take(answers []*pb.Answer) error {
 	return nil
 }
 
-// end fails all calls. Their errors have no details, because their outcome is unknown.
+// end fails all calls. Their errors have no details, because their outcome is unknown. Those
+// that wait are never sent.
 func (cs *Calls) end(err error) {
 	cs.conn.leave(cs)
 	cs.mu.Lock()
@@ -182,8 +184,15 @@ func (cs *Calls) end(err error) {
 	if cs.err = brokenBy(err); cs.err != nil {
 		close(cs.broken)
 	}
+	gone := status.Errorf(codes.Unavailable, "the connection of calls ended: %v", err)
+	for _, m := range cs.waiting.calls {
+		if c := cs.calls[m.GetId()]; c != nil {
+			c.err = UnsentError{gone}
+		}
+	}
+	cs.waiting.calls = nil // sendRest may still run
 	for _, c := range cs.calls {
-		c.err = status.Errorf(codes.Unavailable, "the connection of calls ended: %v", err)
+		c.err = cmp.Or(c.err, gone)
 		c.done <- struct{}{}
 	}
 	clear(cs.calls)

@@ -119,7 +119,7 @@ func (t task) run() {
 	id, payload := call.GetId(), len(call.GetPayload())
 	var early *running
 	if call.GetEarly() {
-		early = &running{id: id, out: c.out}
+		early = &running{id: id, carrier: c}
 		ctx = context.WithValue(ctx, earlyKey{}, early)
 	}
 	a := &pb.Answer{Id: id}
@@ -130,7 +130,7 @@ func (t task) run() {
 	cancel()
 	early.end()
 	c.end(id, payload)
-	c.out.put(a)
+	c.out.put(a, nil)
 }
 
 func (c *carrier) context(call *pb.Call) (context.Context, context.CancelFunc) {
@@ -182,8 +182,8 @@ func Early(ctx context.Context) func(proto.Message) {
 
 // running is a call whose host reads early parts.
 type running struct {
-	id  uint64
-	out *outbox
+	id      uint64
+	carrier *carrier
 
 	mu    sync.Mutex
 	ended bool
@@ -196,8 +196,8 @@ func (r *running) early(m proto.Message) {
 	}
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	if !r.ended {
-		r.out.put(&pb.Answer{Id: r.id, Payload: payload, More: true})
+	if c := r.carrier; !r.ended { // the call continues, and does not send for others for long
+		c.out.put(&pb.Answer{Id: r.id, Payload: payload, More: true}, c.workers.running.Go)
 	}
 }
 

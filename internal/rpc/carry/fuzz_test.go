@@ -8,6 +8,7 @@ import (
 	"net"
 	"slices"
 	"testing"
+	"testing/synctest"
 
 	pb "github.com/zkrecipes/zkrecipes/plugin/proto/zkrecipes/v1"
 	"github.com/zkrecipes/zkrecipes/recipes"
@@ -197,12 +198,33 @@ func (w writes) Write(p []byte) (int, error) {
 func TestSentAnswersDoNotCount(t *testing.T) {
 	parts := 0
 	o := newOutbox(sink(func(m *pb.CarryResponse) { parts += len(m.GetAnswers()) }))
-	o.put(&pb.Answer{Id: 1})
-	o.put(&pb.Answer{Id: 2, Payload: make([]byte, 5*part), Status: []byte("because")})
-	o.put(&pb.Answer{Id: 3, Status: []byte("because")})
+	o.put(&pb.Answer{Id: 1}, nil)
+	o.put(&pb.Answer{Id: 2, Payload: make([]byte, 5*part), Status: []byte("because")}, nil)
+	o.put(&pb.Answer{Id: 3, Status: []byte("because")}, nil)
 	if parts != 7 || o.bytes != 0 {
 		t.Errorf("%d parts were sent, and %d bytes are left", parts, o.bytes)
 	}
+}
+
+// The second message, with the answer of another call, is not sent before early returns.
+func TestACallThatContinuesSendsNoAnswersOfOthers(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		var sent []uint64
+		continues, c := make(chan struct{}), new(carrier)
+		c.out = newOutbox(sink(func(m *pb.CarryResponse) {
+			if sent = append(sent, m.GetAnswers()[0].GetId()); len(sent) == 1 {
+				c.out.put(&pb.Answer{Id: 2}, nil)
+			} else {
+				<-continues
+			}
+		}))
+		(&running{id: 1, carrier: c}).early(&pb.Answer{})
+		close(continues)
+		c.workers.wait()
+		if !slices.Equal(sent, []uint64{1, 2}) || c.out.sending || c.out.bytes != 0 {
+			t.Errorf("sent %v; %d bytes are left", sent, c.out.bytes)
+		}
+	})
 }
 
 // The wait for sent answers ends with the connection, because no more are sent.

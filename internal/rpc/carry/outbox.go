@@ -28,7 +28,10 @@ func newOutbox(f *framed) *outbox {
 // put sends an answer, or leaves it to the goroutine that is sending. Answers that arrive
 // while one is sent share a message. If too much waits already, the connection ends, and the
 // host does not know the outcome of the calls whose answers are lost.
-func (o *outbox) put(a *pb.Answer) {
+//
+// If rest is nil, put sends until nothing waits. Otherwise it sends at most one message, and
+// passes the function that sends the others to rest, which runs it in another goroutine.
+func (o *outbox) put(a *pb.Answer, rest func(func())) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
 	if o.failed {
@@ -49,17 +52,31 @@ func (o *outbox) put(a *pb.Answer) {
 		return
 	}
 	o.sending = true
-	for m := o.batch(); m != nil && !o.failed; m = o.batch() {
-		o.mu.Unlock()
-		err := o.framed.send(m)
-		o.mu.Lock()
-		o.sent(m, err)
+	for o.sendOne() {
+		if rest != nil {
+			rest(func() {
+				o.mu.Lock()
+				defer o.mu.Unlock()
+				for o.sendOne() {
+				}
+			})
+			return
+		}
 	}
-	o.sending = false
 }
 
-// batch takes the answers for one message, which is valid until the next call; nil if none
-// waits. The caller holds mu. Whole answers come first, followed by one part of a long
+// sendOne sends one message of what waits, and reports whether more waits. The caller holds mu.
+func (o *outbox) sendOne() (more bool) {
+	m := o.batch()
+	o.mu.Unlock()
+	err := o.framed.send(m)
+	o.mu.Lock()
+	o.sent(m, err)
+	o.sending = len(o.whole)+len(o.cut) > 0
+	return o.sending
+}
+
+// batch takes the answers for one message, which is valid until the next call. The caller holds mu. Whole answers come first, followed by one part of a long
 // answer. So no answer waits for a long one, and a long one is not delayed for ever.
 func (o *outbox) batch() *pb.CarryResponse {
 	n, room := 0, part
@@ -72,9 +89,6 @@ func (o *outbox) batch() *pb.CarryResponse {
 	o.whole = without(o.whole, n)
 	if len(o.cut) > 0 {
 		m.Answers = append(m.Answers, o.nextPart())
-	}
-	if len(m.Answers) == 0 {
-		return nil
 	}
 	return m
 }

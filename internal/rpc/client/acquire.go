@@ -38,8 +38,16 @@ func (r recipe) acquire(ctx context.Context, capability string, joined func(reci
 	}
 	s, w := r.s, &waiter{joined: joined, turns: make(chan turn, 1)}
 	id, asked := s.requestID(), time.Now()
+	var at recipes.Place
+	var known bool
 	s.expect(id, w)
-	defer s.unexpect(id, w)
+	defer func() {
+		s.unexpect(id, w) // first: the next plugin does not serve the session before, and joined may call it
+		w.notifying.Wait()
+		if known {
+			w.notify(at)
+		}
+	}()
 	for {
 		var a answer
 		err := s.complete(ctx, way{waiter: w}, func(ctx context.Context) (err error) {
@@ -56,10 +64,7 @@ func (r recipe) acquire(ctx context.Context, capability string, joined func(reci
 		if e, answered := wire.Error(err); answered && w.resumed != nil && errors.Is(e, recipes.ErrUnsupported) {
 			continue // the place is lost: join again
 		}
-		w.notifying.Wait()
-		if p, ok := place(a, err); ok {
-			w.notify(p)
-		}
+		at, known = place(a, err)
 		if err == nil {
 			err = s.catchUp(ctx)
 		}

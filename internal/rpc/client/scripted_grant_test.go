@@ -1,6 +1,7 @@
 package client_test
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"sync"
@@ -61,6 +62,52 @@ func TestAWaiterThatCannotBeResumedAsksAgain(t *testing.T) {
 	if len(places) > 0 {
 		t.Error("joined was called with another place")
 	}
+}
+
+// The plugin dies while Joined runs, after the grant. The next plugin resumes the grant and
+// serves the session, which Joined calls.
+func TestJoinedOfAGrantDelaysNoNextPlugin(t *testing.T) {
+	c := client.Unconnected()
+	streams, joined, granted, call := make(chan shared, 1), make(chan struct{}), make(chan struct{}), make(chan struct{})
+	grant := func(token int64) (*pb.AcquireResponse, error) {
+		return &pb.AcquireResponse{Grant: &pb.Grant{Token: token, Znode: "/l/lock-1"}}, nil
+	}
+	_, kill := play(t, c, &scripted{
+		open: func(st leaseStream, r *pb.Resume) error {
+			both := shared{st, new(sync.Mutex)}
+			streams <- both
+			return serves(time.Hour)(both, r)
+		},
+		acquire: func(r *pb.AcquireRequest) (*pb.AcquireResponse, error) {
+			m := &pb.Joined{RequestId: r.GetRequestId(), Place: &pb.Place{Znode: "/l/lock-1", Position: 1}}
+			_ = (<-streams).Send(&pb.OpenResponse{Message: &pb.OpenResponse_Joined{Joined: m}})
+			<-joined
+			return grant(5)
+		},
+		acquired: func() { close(granted) },
+	})
+	s := openScripted(t, c)
+	answered, got := make(chan error, 1), make(chan error, 1)
+	l := lock(t, s, recipes.LockConfig{Joined: func(recipes.Place) {
+		close(joined)
+		<-call
+		_, err := lock(t, s, recipes.LockConfig{}).Acquire(ctx(t))
+		answered <- err
+	}})
+	go func() { _, err := l.Acquire(ctx(t)); got <- err }()
+	closes(t, "granted", granted)
+	kill()
+	close(call)
+	asked := make(chan int64, 9)
+	play(t, c, &scripted{open: serves(time.Hour), acquire: func(r *pb.AcquireRequest) (*pb.AcquireResponse, error) {
+		asked <- r.GetResumed().GetToken()
+		return grant(cmp.Or(r.GetResumed().GetToken(), 6))
+	}})
+	if token := next(t, asked); token != 5 {
+		t.Errorf("it resumes the token %d", token)
+	}
+	must.Report(t, next(t, answered))
+	must.Report(t, next(t, got))
 }
 
 // A session that has held nothing for hours has an old proof, and so does the host's last

@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"time"
 
+	"github.com/zkrecipes/zkrecipes/internal/rpc/carry"
 	"github.com/zkrecipes/zkrecipes/internal/rpc/wire"
 	"github.com/zkrecipes/zkrecipes/recipes"
 )
@@ -28,6 +29,11 @@ type unserved struct{ error }
 
 func (u unserved) Unwrap() error { return u.error }
 
+// unsent reports whether nothing of a call that failed with err was sent to the plugin.
+func unsent(err error) bool {
+	return errors.As(err, new(unserved)) || errors.As(err, new(carry.UnsentError))
+}
+
 // unanswered is the error of a write whose plugin ended before it answered.
 type unanswered struct{}
 
@@ -47,7 +53,7 @@ func (s *session) complete(ctx context.Context, how way, rpc func(context.Contex
 		ended := s.outlived(ctx, t, err)
 		switch {
 		case ended && (how.once || how.answers != nil):
-			sent = sent || !answered || errors.Is(e, recipes.ErrUnknownOutcome)
+			sent = sent || !answered && !unsent(err) || errors.Is(e, recipes.ErrUnknownOutcome)
 			if sent && how.once {
 				return unanswered{}
 			}

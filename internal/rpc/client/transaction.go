@@ -44,6 +44,9 @@ func (t *transaction) Begin(ctx context.Context, payload []byte, sites ...string
 	name, err := write(ctx, t.recipe, once.by(id), t.s.transactions.BeginTransaction, &pb.BeginTransactionRequest{
 		Session: t.s.handle, Path: t.path, Variant: string(t.variant), Payload: payload, Sites: sites, RequestId: id,
 	}, (*pb.BeginTransactionResponse).GetTransaction)
+	if err == nil {
+		err = t.undone(ctx, id)
+	}
 	if err != nil || name == "" {
 		return err
 	}
@@ -54,6 +57,16 @@ func (t *transaction) Begin(ctx context.Context, payload []byte, sites ...string
 		return err
 	}})
 	return nil
+}
+
+// undone returns an error if ctx was cancelled, although the call with that id has succeeded. The
+// plugin is notified of the cancellation, and undoes the call also after its answer.
+func (t *transaction) undone(ctx context.Context, id string) error {
+	if !errors.Is(ctx.Err(), context.Canceled) {
+		return nil
+	}
+	t.s.abandon(id) // again, unless ctx was cancelled after the answer
+	return fmt.Errorf("%s: %w: %w", t, recipes.ErrUnknownOutcome, ctx.Err())
 }
 
 // coordinator returns the key of the coordinator's part. A site's key does not begin with a
@@ -103,6 +116,9 @@ func (t *transaction) Join(ctx context.Context, name string) (recipes.Site, erro
 		func(a *pb.JoinTransactionResponse) *site {
 			return &site{transaction: t, name: name, payload: a.GetPayload(), part: part{s: t.s, key: a.GetMembership()}}
 		})
+	if err == nil {
+		err = t.undone(ctx, id)
+	}
 	if err != nil {
 		return nil, err
 	}

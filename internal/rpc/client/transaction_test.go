@@ -66,6 +66,25 @@ func TestBeginWhoseAnswerIsLostLeavesNoCoordinator(t *testing.T) {
 	}
 }
 
+// The plugin undoes a call that was cancelled, also after its answer.
+func TestACancelledCallOfATransactionHasNotSucceeded(t *testing.T) {
+	c := newCommit(t, recipes.CoordinatorOnly)
+	for _, call := range []struct {
+		method string
+		do     func(context.Context) error
+	}{
+		{"BeginTransaction", func(ctx context.Context) error { return c.tx.Begin(ctx, nil, "a") }},
+		{"JoinTransaction", func(ctx context.Context) error { _, err := c.tx.Join(ctx, "a"); return err }},
+	} {
+		wanted, cancel := context.WithCancel(ctx(t))
+		c.answer(call.method, func() error { cancel(); return nil })
+		matches(t, call.do(wanted), recipes.ErrUnknownOutcome, context.Canceled)
+	}
+	if d, err := c.site(t).Wait(ctx(t)); err != nil || !d.Commit {
+		t.Errorf("%+v, %v", d, err)
+	}
+}
+
 // The request id is only used by Abandon.
 func TestCoordinatorKeepsItsRoleAfterTheAnswer(t *testing.T) {
 	c := newCommit(t, recipes.CoordinatorOnly)

@@ -57,7 +57,7 @@ func (s *session) write(ctx context.Context, how way, rpc func(context.Context) 
 		})()
 		return rpc(calling)
 	})
-	if _, answered := wire.Error(err); err != nil && !answered && !errors.As(err, new(unserved)) {
+	if _, answered := wire.Error(err); err != nil && !answered && !unsent(err) {
 		abandon()
 	}
 	return err
@@ -157,7 +157,7 @@ func (s *session) explainWrite(ctx context.Context, what string, err error) erro
 	switch {
 	case errors.Is(err, unanswered{}):
 		return fmt.Errorf("%s: %w: %w", what, recipes.ErrUnknownOutcome, err)
-	case answered, errors.As(err, new(unserved)):
+	case answered, unsent(err):
 		return s.explain(ctx, what, err)
 	case status.Code(err) == codes.ResourceExhausted:
 		return fmt.Errorf("%s: %w: %v", what, recipes.ErrTooLarge, e) // refused before it was read

@@ -10,6 +10,7 @@ import (
 	"testing/synctest"
 	"time"
 
+	"github.com/zkrecipes/zkrecipes/internal/rpc/carry"
 	"github.com/zkrecipes/zkrecipes/internal/rpc/wire"
 	"github.com/zkrecipes/zkrecipes/internal/testing/must"
 	pb "github.com/zkrecipes/zkrecipes/plugin/proto/zkrecipes/v1"
@@ -58,6 +59,31 @@ func TestARepeatedCallWhoseOutcomeIsUnknown(t *testing.T) {
 				}
 				if c.unknown && !errors.Is(s.explainWrite(t.Context(), "vote", err), recipes.ErrUnknownOutcome) {
 					t.Errorf("explained as %v", s.explainWrite(t.Context(), "vote", err))
+				}
+			})
+		})
+	}
+}
+
+// The plugin has ended while the call waited for its connection. So the next plugin makes the
+// call, and its outcome is known.
+func TestAWriteThatItsConnectionDidNotSendIsMadeByTheNextPlugin(t *testing.T) {
+	for name, how := range map[string]way{"once": once.by("1"), "repeated": repeated(answers)} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				s, of := resumable(t)
+				s.grants = nil // the call is not abandoned
+				first, next, calls := s.latest(), of(), 0
+				err := s.write(t.Context(), how, func(context.Context) error {
+					if calls++; calls == 1 {
+						s.serving.Store(next)
+						close(first.ended)
+					}
+					return carry.UnsentError{Err: status.Error(codes.Unavailable, "the connection has ended")}
+				})
+				err = s.explainWrite(t.Context(), "vote", err)
+				if calls != 2 || !errors.Is(err, recipes.ErrUnavailable) || errors.Is(err, recipes.ErrUnknownOutcome) {
+					t.Errorf("%d calls, then %v", calls, err)
 				}
 			})
 		})

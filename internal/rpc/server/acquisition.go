@@ -195,13 +195,13 @@ func lost(ss *session) error {
 func (a *acquisitions) abandon(id string) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
-	if end, ok := a.waits[id]; ok {
-		end()
-		return
-	}
-	if undo, ok := a.undos[id]; ok {
+	if undo, ok := a.undos[id]; ok { // before waits: the call may not have returned yet
 		delete(a.undos, id)
 		a.background(undo)
+		return
+	}
+	if end, ok := a.waits[id]; ok {
+		end()
 		return
 	}
 	c, ok := a.all[id]

@@ -48,8 +48,8 @@ func (s service) BeginTransaction(ctx context.Context, r *pb.BeginTransactionReq
 		if err != nil {
 			return nil, err
 		}
-		ss.acquisitions.undoable(undoContext(ctx, r.GetResumed()), r.GetRequestId(), func() { undoBegin(t) })
-		return &pb.BeginTransactionResponse{Transaction: id}, nil
+		err = ss.acquisitions.undoable(undoContext(ctx, r.GetResumed()), r.GetRequestId(), func() { undoBegin(t) })
+		return &pb.BeginTransactionResponse{Transaction: id}, err
 	})
 }
 
@@ -80,8 +80,8 @@ func (s service) JoinTransaction(ctx context.Context, r *pb.JoinTransactionReque
 		if err != nil {
 			return nil, err
 		}
-		ss.acquisitions.undoable(undoContext(ctx, r.GetResumed()), r.GetRequestId(), func() { ss.memberships.forget(membership) })
-		return &pb.JoinTransactionResponse{Payload: site.Payload(), Membership: membership}, nil
+		err = ss.acquisitions.undoable(undoContext(ctx, r.GetResumed()), r.GetRequestId(), func() { ss.memberships.forget(membership) })
+		return &pb.JoinTransactionResponse{Payload: site.Payload(), Membership: membership}, err
 	})
 }
 

@@ -10,6 +10,7 @@ import (
 	"testing/synctest"
 	"time"
 
+	"github.com/zkrecipes/zkrecipes/internal/testing/must"
 	pb "github.com/zkrecipes/zkrecipes/plugin/proto/zkrecipes/v1"
 	"github.com/zkrecipes/zkrecipes/recipes"
 )
@@ -55,8 +56,8 @@ func TestAbandonUndoesWhatHasSucceeded(t *testing.T) {
 	ts := newAcquisitions(ss, 1)
 	var mu sync.Mutex // tasks run concurrently
 	undone := make(map[string]int)
-	succeed := func(ctx context.Context, id string) {
-		ts.undoable(ctx, id, func() {
+	succeed := func(ctx context.Context, id string) error {
+		return ts.undoable(ctx, id, func() {
 			mu.Lock()
 			defer mu.Unlock()
 			undone[id]++
@@ -64,23 +65,29 @@ func TestAbandonUndoesWhatHasSucceeded(t *testing.T) {
 	}
 	ctx, end := ts.abandonable(t.Context(), "running")
 	ts.abandon("running")
-	succeed(ctx, "running")
+	if err := succeed(ctx, "running"); !errors.Is(err, context.Canceled) || !errors.Is(err, recipes.ErrUnknownOutcome) {
+		t.Errorf("the answer of a call that is undone: %v", err)
+	}
 	end()
-	succeed(t.Context(), "answered")
+	ctx, end = ts.abandonable(t.Context(), "returning")
+	must.Do(t, succeed(ctx, "returning"))
+	ts.abandon("returning")
+	end()
+	must.Do(t, succeed(t.Context(), "answered"))
 	for range 2 {
 		ts.abandon("answered")
 		ss.tasks.Wait()
 	}
-	succeed(t.Context(), "")
+	must.Do(t, succeed(t.Context(), ""))
 	ts.abandon("")
-	succeed(t.Context(), "oldest")
+	must.Do(t, succeed(t.Context(), "oldest"))
 	for i := range remembered {
-		succeed(t.Context(), fmt.Sprint(i))
+		must.Do(t, succeed(t.Context(), fmt.Sprint(i)))
 	}
 	ts.abandon("oldest")
 	ts.abandon("0")
 	ss.tasks.Wait()
-	if want := map[string]int{"running": 1, "answered": 1, "0": 1}; !maps.Equal(undone, want) {
+	if want := map[string]int{"running": 1, "returning": 1, "answered": 1, "0": 1}; !maps.Equal(undone, want) {
 		t.Errorf("undone %v; want %v", undone, want)
 	}
 	if len(ts.undos) > remembered || len(ts.undoIDs) > remembered {
@@ -141,7 +148,10 @@ func TestAResumeOfATransactionThatIsCutOffIsNotUndone(t *testing.T) {
 		ss := &session{ctx: t.Context(), Client: fake, resumption: resumption{resumed: true}}
 		ss.acquisitions = newAcquisitions(ss, 1)
 		s.sessions[""] = ss
-		_, _ = service{Server: s}.BeginTransaction(ctx, &pb.BeginTransactionRequest{RequestId: "1", Resumed: resumed})
+		_, err := service{Server: s}.BeginTransaction(ctx, &pb.BeginTransactionRequest{RequestId: "1", Resumed: resumed})
+		if errors.Is(err, recipes.ErrUnknownOutcome) != (resumed == "") {
+			t.Error(err)
+		}
 		if resumed != "" {
 			_, _ = service{Server: s}.JoinTransaction(ctx, &pb.JoinTransactionRequest{RequestId: "2", Resumed: resumed})
 		}

@@ -131,14 +131,15 @@ func (a *acquisitions) abandonable(ctx context.Context, id string) (context.Cont
 }
 
 // undoable makes Abandon of id run undo. The call has succeeded, but its answer may still be
-// lost. ctx is the call's. If it has ended, the host does not read the answer, and undo runs
-// now.
-func (a *acquisitions) undoable(ctx context.Context, id string, undo func()) {
+// lost. ctx is the call's. If it has ended, undo runs now, and undoable returns the error for
+// the answer, which the host reads after Abandon.
+func (a *acquisitions) undoable(ctx context.Context, id string, undo func()) error {
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	switch {
 	case ctx.Err() != nil:
 		a.background(undo)
+		return fmt.Errorf("%w: it was done, and then given up: %w", recipes.ErrUnknownOutcome, ctx.Err())
 	case id != "":
 		a.undos[id] = undo
 		a.undoIDs = append(a.undoIDs, id)
@@ -147,6 +148,7 @@ func (a *acquisitions) undoable(ctx context.Context, id string, undo func()) {
 			a.undoIDs = a.undoIDs[1:]
 		}
 	}
+	return nil
 }
 
 // background runs f in a goroutine of the session. It does nothing if the session is ending,

@@ -6,6 +6,7 @@ import (
 	"testing"
 
 	"github.com/zkrecipes/zkrecipes/internal/ensemble"
+	"github.com/zkrecipes/zkrecipes/internal/fourletter"
 	"github.com/zkrecipes/zkrecipes/internal/testing/ensembletest"
 	"github.com/zkrecipes/zkrecipes/internal/testing/must"
 	"github.com/zkrecipes/zkrecipes/internal/testing/testall"
@@ -34,7 +35,8 @@ func TestEnsembleWithAnObserverBehindAFollower(t *testing.T) {
 	cfg.Properties = map[string]string{"observerMasterPort": "2191"} // they all use that port
 	e := ensembletest.Start(t, apart(cfg))
 	observer, leader := e.Server(cfg.Servers), must.Get(e.Leader(t.Context()))(t)
-	id := must.Get(strconv.Atoi(must.Get(observer.Mntr(t.Context()))(t)["zk_observer_master_id"]))(t)
+	figures := fourletter.Pairs(must.Get(observer.Word(t.Context(), "mntr"))(t), "\t")
+	id := must.Get(strconv.Atoi(figures["zk_observer_master_id"]))(t)
 	master := e.Server(id - 1)
 	if master == leader {
 		t.Fatal("the observer follows the leader")

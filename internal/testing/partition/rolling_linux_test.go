@@ -7,6 +7,7 @@ import (
 	"testing"
 
 	"github.com/zkrecipes/zkrecipes/internal/ensemble"
+	"github.com/zkrecipes/zkrecipes/internal/fourletter"
 )
 
 // TestRollingUpgrade replaces the ZooKeeper of each server by another version and back, one
@@ -61,7 +62,7 @@ func (r *run) replace(ctx context.Context, role string, s *ensemble.Server, to e
 		r.Log(err) // revive tries again
 	}
 	r.revive(ctx, f)
-	if version := must(s.Mntr(ctx))["zk_version"]; !strings.HasPrefix(version, to.Version) {
+	if version := fourletter.Pairs(must(s.Word(ctx, "mntr")), "\t")["zk_version"]; !strings.HasPrefix(version, to.Version) {
 		r.Errorf("the %s runs %s, not %s", role, version, to.Version)
 	}
 	f.end = now()

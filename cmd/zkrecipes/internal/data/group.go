@@ -4,7 +4,6 @@ import (
 	"bytes"
 	"context"
 	"fmt"
-	"io"
 	"time"
 
 	"github.com/zkrecipes/zkrecipes/cmd/zkrecipes/internal/verb"
@@ -30,14 +29,12 @@ type groupMembersVerb struct{ group }
 
 func (v *groupMembersVerb) Run(ctx context.Context, t *verb.Tool) error {
 	return verb.Ask(ctx, t, v.open, recipes.Group.Members, func(members []recipes.Member) error {
-		return t.Result(verb.Object{"path", v.Path, "members", verb.List(members, inMemberJSON)}, func(w io.Writer) {
-			if len(members) == 0 {
-				fmt.Fprintf(w, "the group %s has no members\n", v.Path)
-			}
-			verb.Table("NAME\tSINCE\tSESSION\tTOKEN\tDATA", members, func(m recipes.Member) string {
-				return fmt.Sprintf("%s\t%s\t%#x\t%d\t%s", m.Name, m.Since.UTC().Format(time.RFC3339), uint64(m.SessionID), m.Token, verb.Printable(m.Data))
-			})(w)
-		})
+		if len(members) == 0 {
+			t.None("the group %s has no members", v.Path)
+		}
+		return t.Result(verb.Object{"path", v.Path, "members", verb.List(members, inMemberJSON)}, verb.Table("NAME\tSINCE\tSESSION\tTOKEN\tDATA", members, func(m recipes.Member) string {
+			return fmt.Sprintf("%s\t%s\t%#x\t%d\t%s", m.Name, m.Since.UTC().Format(time.RFC3339), uint64(m.SessionID), m.Token, verb.Printable(m.Data))
+		}))
 	})
 }
 

@@ -14,6 +14,7 @@ import (
 	"github.com/zkrecipes/zkrecipes/cmd/zkrecipes/internal/exit"
 	"github.com/zkrecipes/zkrecipes/cmd/zkrecipes/internal/verb"
 	"github.com/zkrecipes/zkrecipes/host"
+	"github.com/zkrecipes/zkrecipes/internal/fourletter"
 	"github.com/zkrecipes/zkrecipes/recipes"
 )
 
@@ -134,16 +135,9 @@ func (v *doctorVerb) ticks(ctx context.Context, security *recipes.TLS, server st
 
 // parseConf returns the tick in an answer to conf, or 0, and whether the server is an observer.
 func parseConf(answer string) (tick time.Duration, observer bool) {
-	for line := range strings.Lines(answer) {
-		switch key, value, _ := strings.Cut(strings.TrimSpace(line), "="); key {
-		case "tickTime":
-			ms, _ := strconv.Atoi(value)
-			tick = time.Duration(ms) * time.Millisecond
-		case "peerType":
-			observer = value == "1"
-		}
-	}
-	return tick, observer
+	conf := fourletter.Pairs(answer, "=")
+	ms, _ := strconv.Atoi(conf["tickTime"])
+	return time.Duration(ms) * time.Millisecond, conf["peerType"] == "1"
 }
 
 // lines checks the paths, through any of the servers.

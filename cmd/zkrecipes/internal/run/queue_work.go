@@ -9,6 +9,7 @@ import (
 	"io"
 	"strconv"
 	"strings"
+	"syscall"
 	"time"
 
 	"golang.org/x/sync/errgroup"
@@ -146,13 +147,18 @@ func (v *queueWorkVerb) loop(ctx context.Context, q recipes.Consumer) error {
 			continue
 		}
 		v.giveBack(d, failed)
+		if exit.Code(failed, exit.Failed) == exit.Cannot {
+			return failed
+		}
 		backoff.Next(time.Since(begun))
 		backoff.Pause(ctx)
 	}
 }
 
 // handle runs the command for one element, and acknowledges the element. Its error is the
-// reason to deliver the element again.
+// reason to deliver the element again. It has the code exit.Cannot if the command can be
+// started for no element, for example because it is being upgraded: a worker that went on
+// would soon make each element a dead letter.
 func (v *queueWorkVerb) handle(ctx context.Context, d recipes.Delivery) error {
 	defer v.served.Granted(v.path, d)()
 	lost := d.Done()
@@ -164,8 +170,12 @@ func (v *queueWorkVerb) handle(ctx context.Context, d recipes.Delivery) error {
 		tokenEnv + "=" + strconv.FormatInt(int64(d.Token()), 10), znodeEnv + "=" + d.Znode(), pathEnv + "=" + v.path,
 		elementEnv + "=" + string(d.Element().ID), attemptEnv + "=" + strconv.Itoa(d.Attempt()),
 	}, v.life, stdin)
-	if err != nil {
+	unfit := v.argument && (errors.Is(err, syscall.E2BIG) || errors.Is(err, syscall.EINVAL)) // data that no argument may be
+	switch {
+	case unfit:
 		return fmt.Errorf("command %s: %w", v.argv[0], err)
+	case err != nil:
+		return exit.With(exit.Cannot, "command %s: %w", v.argv[0], err)
 	}
 	select {
 	case <-j.Exited():

@@ -9,6 +9,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/zkrecipes/zkrecipes/internal/fourletter"
 	"github.com/zkrecipes/zkrecipes/internal/testing/ensembletest"
 	"github.com/zkrecipes/zkrecipes/internal/testing/must"
 	"github.com/zkrecipes/zkrecipes/internal/testing/zktest"
@@ -71,10 +72,8 @@ func TestAWatchForACreationEndsWithItsWaits(t *testing.T) {
 	t.Run("real", func(t *testing.T) {
 		server := ensembletest.Start(t, ensembletest.Quick(1)).Server(0)
 		check(t, recipes.SessionConfig{Servers: []string{server.Addr()}}, func() int {
-			figures, err := server.Mntr(t.Context())
-			must.Do(t, err)
-			n := must.Get(strconv.Atoi(figures["zk_watch_count"]))(t)
-			return n
+			figures := fourletter.Pairs(must.Get(server.Word(t.Context(), "mntr"))(t), "\t")
+			return must.Get(strconv.Atoi(figures["zk_watch_count"]))(t)
 		})
 	})
 }

@@ -1,0 +1,84 @@
+package carry_test
+
+import (
+	"context"
+	"errors"
+	"net"
+	"sync/atomic"
+	"testing"
+
+	"google.golang.org/grpc/codes"
+	"google.golang.org/grpc/status"
+
+	"github.com/zkrecipes/zkrecipes/internal/rpc/carry"
+	"github.com/zkrecipes/zkrecipes/internal/testing/must"
+	pb "github.com/zkrecipes/zkrecipes/plugin/proto/zkrecipes/v1"
+)
+
+// stalled is a connection that sends nothing before release is closed.
+type stalled struct {
+	net.Conn
+	writes  chan<- struct{} // gets an element before each write
+	release <-chan struct{}
+}
+
+func (s stalled) Write(b []byte) (int, error) {
+	s.writes <- struct{}{}
+	<-s.release
+	return s.Conn.Write(b)
+}
+
+// impatient is a context that ends as soon as a call waits for it.
+type impatient struct {
+	context.Context
+	cancel func()
+}
+
+func (i impatient) Done() <-chan struct{} { i.cancel(); return i.Context.Done() }
+
+func unsent(err error) bool { return errors.As(err, new(carry.UnsentError)) }
+
+// backlogged is a pair whose first call is being sent until release is called, which returns
+// the error of that call. Further calls wait.
+func backlogged(t *testing.T, s setting) (p *pair, release func() error) {
+	t.Helper()
+	writes, proceed, first := make(chan struct{}, 99), make(chan struct{}), make(chan error, 1)
+	s.wrap = func(c net.Conn) net.Conn { return stalled{c, writes, proceed} }
+	p = newPair(t, s)
+	go func() { _, err := p.Acquire(bounded(t), &pb.AcquireRequest{}); first <- err }()
+	<-writes
+	return p, func() error { close(proceed); return <-first }
+}
+
+// A backlog takes several messages. The notice of a cancellation must not overtake its call:
+// the plugin would end the connection, and with it all sessions of the host.
+func TestACallCancelledInABacklogIsNeverSent(t *testing.T) {
+	var made atomic.Int32
+	p, release := backlogged(t, setting{acquire: func(ctx context.Context, r *pb.AcquireRequest) (*pb.AcquireResponse, error) {
+		made.Add(1)
+		return echo(ctx, r)
+	}})
+	for range 10 { // two fill a message
+		ctx, cancel := context.WithCancel(bounded(t))
+		_, err := p.Acquire(impatient{ctx, cancel}, &pb.AcquireRequest{Data: make([]byte, 30<<10)})
+		if status.Code(err) != codes.Canceled || !unsent(err) {
+			t.Errorf("%v; it was not sent: %v", err, unsent(err))
+		}
+	}
+	must.Report(t, release())
+	if _, err := p.Acquire(bounded(t), &pb.AcquireRequest{}); err != nil || made.Load() != 2 || p.unary.get() > 0 {
+		t.Errorf("%v; %d calls were made, %d by gRPC", err, made.Load(), p.unary.get())
+	}
+}
+
+// The outcome of a call is unknown only if it may have been sent.
+func TestACallThatWaitsAtTheEndOfItsConnectionWasNotSent(t *testing.T) {
+	p, release := backlogged(t, setting{acquire: echo})
+	_, waited := p.Acquire(impatient{context.WithoutCancel(t.Context()), p.cancelConn}, &pb.AcquireRequest{})
+	sent := release()
+	for err, want := range map[error]bool{waited: true, sent: false} {
+		if status.Code(err) != codes.Unavailable || unsent(err) != want {
+			t.Errorf("%v; it was not sent: %v", err, unsent(err))
+		}
+	}
+}
