@@ -6,6 +6,7 @@ import (
 	"context"
 	"errors"
 	"slices"
+	"strings"
 	"testing"
 
 	"github.com/zkrecipes/zkrecipes/internal/testing/must"
@@ -270,5 +271,32 @@ func TestAWaiterKeepsItsPlaceWhenItsPluginDies(t *testing.T) {
 	}
 	for _, a := range all {
 		a.keepsTheOrder()
+	}
+}
+
+// TestASlotKeepsItsNumber: a waiter whose plugin has died is granted a slot other than the
+// first. It keeps the number when the next plugin dies.
+func TestASlotKeepsItsNumber(t *testing.T) {
+	t.Parallel()
+	v := survive(t)
+	slots := func(s recipes.Client, joined func(recipes.Place)) recipes.Slots {
+		return must.Get(s.Slots("/slots", recipes.SemaphoreConfig{Permits: 2, Joined: joined}))(t)
+	}
+	must.Get(slots(v.rival, nil).Acquire(ctx(t)))(t)
+	second := must.Get(slots(v.rival, nil).Acquire(ctx(t)))(t)
+	joined, granted := make(chan struct{}), make(chan recipes.SlotHold, 1)
+	go func() {
+		h, err := slots(v.session, func(recipes.Place) { close(joined) }).Acquire(ctx(t))
+		must.Report(t, err)
+		granted <- h
+	}()
+	closes(t, "joined", joined)
+	v.kill()
+	must.Do(t, second.Release(ctx(t)))
+	h := <-granted
+	v.kill()
+	must.Do(t, h.Write(ctx(t)))
+	if h.Slot() != 1 || !strings.Contains(h.Znode(), "-slot-1-") {
+		t.Errorf("number %d of %s; want 1", h.Slot(), h.Znode())
 	}
 }

@@ -156,33 +156,6 @@ func (v *surviving) nothingLeft(below string) {
 	}
 }
 
-// TestASlotKeepsItsNumber: a waiter whose plugin has died is granted a slot other than the
-// first. It keeps the number when the next plugin dies.
-func TestASlotKeepsItsNumber(t *testing.T) {
-	t.Parallel()
-	v := survive(t)
-	slots := func(s recipes.Client, joined func(recipes.Place)) recipes.Slots {
-		return must.Get(s.Slots("/slots", recipes.SemaphoreConfig{Permits: 2, Joined: joined}))(t)
-	}
-	must.Get(slots(v.rival, nil).Acquire(ctx(t)))(t)
-	second := must.Get(slots(v.rival, nil).Acquire(ctx(t)))(t)
-	joined, granted := make(chan struct{}), make(chan recipes.SlotHold, 1)
-	go func() {
-		h, err := slots(v.session, func(recipes.Place) { close(joined) }).Acquire(ctx(t))
-		must.Report(t, err)
-		granted <- h
-	}()
-	closes(t, "joined", joined)
-	v.kill()
-	must.Do(t, second.Release(ctx(t)))
-	h := <-granted
-	v.kill()
-	must.Do(t, h.Write(ctx(t)))
-	if h.Slot() != 1 || !strings.Contains(h.Znode(), "-slot-1-") {
-		t.Errorf("number %d of %s; want 1", h.Slot(), h.Znode())
-	}
-}
-
 // TestSharesOutliveTheirPlugin: the numbers stay with their tokens. The next plugin's member still
 // assigns, gives up numbers and takes others.
 func TestSharesOutliveTheirPlugin(t *testing.T) {

@@ -235,7 +235,7 @@ func TestAServerWithoutContainersIsAskedOnce(t *testing.T) {
 // Since 3.9, the ACL decides whether a session may read the record of its znode. Without it the
 // name is not registered, so it stays free.
 func TestANameThatCannotBeReadIsFree(t *testing.T) {
-	srv, ctx := embedded(t), bounded(t)
+	srv, ctx := embedded(t), zktest.Bounded(t)
 	cfg := to(srv)
 	cfg.ACL = []recipes.ACL{{Permissions: recipes.PermAll &^ recipes.PermRead, Scheme: "world", ID: "anyone"}}
 	if stat, err := open(t, cfg).CreateNamed(ctx, "/name", nil); !errors.Is(err, recipes.ErrAccessDenied) {

@@ -266,7 +266,7 @@ func TestAPredecessorIsWatchedOnTheConnectionOfTheOwnWatch(t *testing.T) {
 func TestNothingIsSentOnALaterConnectionThanItsWatches(t *testing.T) {
 	srv := embedded(t)
 	s := open(t, to(srv))
-	err := s.SendAfter(bounded(t), func() error { cutAndWait(t, srv, s); return nil })
+	err := s.SendAfter(zktest.Bounded(t), func() error { cutAndWait(t, srv, s); return nil })
 	if !errors.Is(err, conn.ErrNotSent) {
 		t.Errorf("got %v", err)
 	}
