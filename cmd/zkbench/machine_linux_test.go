@@ -1,16 +1,15 @@
 package main
 
 import (
-	"context"
 	"math"
 	"os"
 	"os/exec"
 	"path/filepath"
 	"syscall"
 	"testing"
-	"time"
 
 	"github.com/zkrecipes/zkrecipes/internal/testing/must"
+	"github.com/zkrecipes/zkrecipes/internal/testing/watchdog"
 )
 
 // A trial of a tenth of a second would have only ten steps of a hundredth.
@@ -31,8 +30,7 @@ func TestTheServersProcessorTimeHasNoSteps(t *testing.T) {
 }
 
 func TestInterruptKillsAVerbThatOnlyReadsFiles(t *testing.T) {
-	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
-	defer cancel()
+	ctx := watchdog.Bounded(t)
 	for _, verb := range offline {
 		file := filepath.Join(t.TempDir(), "fifo")
 		must.Do(t, syscall.Mkfifo(file, 0o600))

@@ -7,7 +7,10 @@ import (
 	"testing"
 
 	"github.com/zkrecipes/zkrecipes/internal/fourletter"
+	"github.com/zkrecipes/zkrecipes/internal/testing/leaktest"
 )
+
+func TestMain(m *testing.M) { leaktest.Main(m) }
 
 func TestAskDoesNotWaitForAConnectionThatStaysOpen(t *testing.T) {
 	server, client := net.Pipe()
