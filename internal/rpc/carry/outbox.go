@@ -76,8 +76,9 @@ func (o *outbox) sendOne() (more bool) {
 	return o.sending
 }
 
-// batch takes the answers for one message, which is valid until the next call. The caller holds mu. Whole answers come first, followed by one part of a long
-// answer. So no answer waits for a long one, and a long one is not delayed for ever.
+// batch takes the answers for one message, which is valid until the next call. The caller holds
+// mu. Whole answers come first, followed by one part of a long answer. So no answer waits for a
+// long one, and a long one is not delayed for ever.
 func (o *outbox) batch() *pb.CarryResponse {
 	n, room := 0, part
 	for n < len(o.whole) && (n == 0 || room > 0) {
