@@ -23,11 +23,7 @@ func TestAWaiterThatCannotBeResumedAsksAgain(t *testing.T) {
 	streams, ended := make(chan shared, 1), make(chan struct{})
 	t.Cleanup(func() { close(ended) })
 	_, kill := play(t, c, &scripted{
-		open: func(st leaseStream, r *pb.Resume) error {
-			both := shared{st, new(sync.Mutex)}
-			streams <- both
-			return serves(time.Hour)(both, r)
-		},
+		open: passing(streams),
 		acquire: func(r *pb.AcquireRequest) (*pb.AcquireResponse, error) {
 			joined := &pb.Joined{RequestId: r.GetRequestId(), Place: &pb.Place{Znode: "/l/lock-1", Position: 1}}
 			st := <-streams
@@ -73,11 +69,7 @@ func TestJoinedOfAGrantDelaysNoNextPlugin(t *testing.T) {
 		return &pb.AcquireResponse{Grant: &pb.Grant{Token: token, Znode: "/l/lock-1"}}, nil
 	}
 	_, kill := play(t, c, &scripted{
-		open: func(st leaseStream, r *pb.Resume) error {
-			both := shared{st, new(sync.Mutex)}
-			streams <- both
-			return serves(time.Hour)(both, r)
-		},
+		open: passing(streams),
 		acquire: func(r *pb.AcquireRequest) (*pb.AcquireResponse, error) {
 			m := &pb.Joined{RequestId: r.GetRequestId(), Place: &pb.Place{Znode: "/l/lock-1", Position: 1}}
 			_ = (<-streams).Send(&pb.OpenResponse{Message: &pb.OpenResponse_Joined{Joined: m}})
@@ -218,4 +210,13 @@ func (q quiet) Send(m *pb.OpenResponse) error {
 		return nil
 	}
 	return q.leaseStream.Send(m)
+}
+
+// passing serves a session, and passes its stream on for announcements.
+func passing(streams chan<- shared) func(leaseStream, *pb.Resume) error {
+	return func(st leaseStream, r *pb.Resume) error {
+		both := shared{st, new(sync.Mutex)}
+		streams <- both
+		return serves(time.Hour)(both, r)
+	}
 }

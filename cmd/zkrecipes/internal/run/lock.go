@@ -228,7 +228,7 @@ func (v *lockVerb) Run(ctx context.Context, t *verb.Tool) error {
 	return err
 }
 
-// turn looks for a turn of the period. It releases the lock if there is none.
+// turn looks for a turn of the period. If none is due, it releases the lock.
 func (v *lockVerb) turn(ctx context.Context, s recipes.Recipes, t *verb.Tool, h *grant) error {
 	record, err := s.Configuration(v.path)
 	if err != nil {

@@ -157,7 +157,7 @@ func (v *queueWorkVerb) loop(ctx context.Context, q recipes.Consumer) error {
 
 // handle runs the command for one element, and acknowledges the element. Its error is the
 // reason to deliver the element again. It has the code exit.Cannot if the command can be
-// started for no element, for example because it is being upgraded: a worker that went on
+// started for no element, for example because it is being upgraded. A worker that went on
 // would soon make each element a dead letter.
 func (v *queueWorkVerb) handle(ctx context.Context, d recipes.Delivery) error {
 	defer v.served.Granted(v.path, d)()

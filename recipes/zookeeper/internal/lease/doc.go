@@ -39,8 +39,8 @@
 // expired when the leader handled the request. It proves nothing about the time after that.
 //
 // The age of a contact is measured at the sending of a leading request that was answered later
-// ([Evidence.Asking]), never at the present: a contact grows old even if the leader never asks
-// for it, for example because the follower is cut off just after it. [Evidence] belongs to one
+// ([Evidence.Asking]). The present age proves nothing. A contact grows old even if the leader never
+// asks for it, for example because the follower is cut off just after it. [Evidence] belongs to one
 // connection. It proves nothing on the next one, whose handshake is later than all earlier
 // contacts. But what it has proved ([Lease.KnownContact]) is a fact about the leader, and remains
 // valid when the session moves to another server. A new leader counts each session from its own
@@ -83,8 +83,8 @@
 // answered a sync after three tenths of the timeout, it may be cut off, and the session moves to
 // another one.
 //
-// That costs at most 10 requests per session timeout (one a second at 10 s), and the same number
-// of reads for each path at which a grant of a wait queue is held (session.Inspect). The leader
+// That costs at most 10 requests per session timeout (one a second at 10 s). Each path at which a
+// grant of a wait queue is held costs as many reads (session.Inspect). The leader
 // answers syncs without a transaction and without its disk. The contact from which the deadline
 // counts is then 0.4 to 0.5 of the timeout old, where an answered ping is up to 0.33. In an
 // outage Done closes after 0.45 to 0.55 of the timeout. A hold that is younger than half the

@@ -204,9 +204,9 @@ type Evidence struct {
 	asked time.Duration // when the latest contact was sent that the leader has asked the follower for
 }
 
-// Proof holds what the answer to a leading request proves: the leader has asked for all
-// contacts sent until asks, and has received those sent until knows. sent is
-// when the request was sent. The zero value proves nothing.
+// Proof holds what the answer to a leading request proves. The leader has asked for all contacts
+// sent until asks, and has received those sent until knows. sent is when the request was sent. The
+// zero value proves nothing.
 type Proof struct{ sent, asks, knows time.Duration }
 
 // Asking returns what the answer to a leading request, sent at that time, will prove.
@@ -217,8 +217,9 @@ func (e *Evidence) Asking(l *Lease, at time.Time) Proof {
 }
 
 // Answered records a contact that was sent at the given time and is answered now, and what its
-// answer proves. It keeps no contact that closely follows another. It ages the others: a session
-// that holds nothing may never send a leading request.
+// answer proves. It keeps no contact that closely follows another. It ages the others, because a
+// session that holds nothing may never send a leading request. A contact that is old at an answer
+// is old whenever a later request is sent.
 func (e *Evidence) Answered(l *Lease, sent time.Time, p Proof) {
 	c, youth := contact{sent.Sub(l.start), time.Since(l.start)}, youth(l.Timeout())
 	raise(&l.contact, c.sent)
