@@ -12,14 +12,14 @@ func TestAnAttemptThatEndsLateLeavesTheNextWatch(t *testing.T) {
 	for _, armed := range []bool{false, true} {
 		var ws watches
 		key := watchKey{path: "/x"}
-		first, _, connection := ws.join(key)
+		first, _ := ws.join(key)
 		ws.fire(conn.DataChanged, "/x") // before the reply was seen
-		second, arm, _ := ws.join(key)
+		second, arm := ws.join(key)
 		if second == first || !arm {
 			t.Fatal("the next waiter got a watch that has fired")
 		}
-		ws.settle(key, second, true, connection)
-		ws.settle(key, first, armed, connection)
+		ws.settle(key, second, true)
+		ws.settle(key, first, armed)
 		ws.fire(conn.NodeDeleted, "/x")
 		if !Happened(second.Fired()) || second.Changed() || !first.Changed() {
 			t.Error("the second watch did not fire for the second event")
@@ -32,31 +32,22 @@ func TestAnAttemptThatEndsLateLeavesTheNextWatch(t *testing.T) {
 func TestWatchesThatWereNotArmed(t *testing.T) {
 	var ws watches
 	key := watchKey{path: "/x", children: true}
-	a, _, connection := ws.join(key)
-	b, arm, _ := ws.join(key)
+	a, _ := ws.join(key)
+	b, arm := ws.join(key)
 	if a != b || !arm {
 		t.Fatal("two callers must share a watch, and both set it")
 	}
-	ws.settle(key, a, false, connection)
+	ws.settle(key, a, false)
 	if len(ws.byKey) != 1 {
 		t.Error("the watch is dropped while an attempt may still set it")
 	}
-	ws.settle(key, b, false, connection)
+	ws.settle(key, b, false)
 	if len(ws.byKey) != 0 {
 		t.Error("a watch that was not set is kept")
 	}
-	c, _, connection := ws.join(key)
-	ws.disconnected()
-	if len(ws.byKey) != 1 {
-		t.Error("the watch of an attempt in flight was dropped when the connection was lost")
-	}
-	ws.settle(key, c, true, connection)
-	if len(ws.byKey) != 0 {
-		t.Error("a watch of a lost connection counts on the next one")
-	}
-	d, _, connection := ws.join(key)
-	ws.settle(key, d, true, connection)
-	if _, arm, _ := ws.join(key); arm {
+	d, _ := ws.join(key)
+	ws.settle(key, d, true)
+	if _, arm := ws.join(key); arm {
 		t.Error("a watch that is set is set again")
 	}
 	ws.disconnected()
@@ -65,31 +56,47 @@ func TestWatchesThatWereNotArmed(t *testing.T) {
 	}
 }
 
-// Two callers set a watch together. The server has it if either of them was answered on the
-// current connection.
+// Two callers set a watch together. The server has it if either of them was answered.
 func TestTwoCallersArmOneWatch(t *testing.T) {
-	for name, test := range map[string]struct {
-		first, lost, second bool // armed, then the connection is lost, then armed
-		arm                 bool // the next caller must set it
-	}{
-		"the first one":                        {first: true},
-		"the second one":                       {second: true},
-		"both":                                 {first: true, second: true},
-		"neither":                              {arm: true},
-		"the first one, on a lost connection":  {first: true, lost: true, arm: true},
-		"the second one, on a lost connection": {lost: true, second: true, arm: true},
+	for _, test := range []struct{ first, second bool }{{true, false}, {false, true}, {true, true}, {false, false}} {
+		var ws watches
+		key := watchKey{path: "/x"}
+		w, _ := ws.join(key)
+		_, _ = ws.join(key)
+		ws.settle(key, w, test.first)
+		ws.settle(key, w, test.second)
+		if _, arm := ws.join(key); arm == (test.first || test.second) {
+			t.Errorf("%+v: the next one sets it: %v", test, arm)
+		}
+	}
+}
+
+// A watch of a connection that has ended never counts as set again. While a caller's request was
+// in flight, another caller's watch on the next connection once was the same one. Then a znode
+// that was deleted between the connections passed for watched: see deletionWatched.
+func TestAWatchEndsWithItsConnection(t *testing.T) {
+	for name, answered := range map[string][2]bool{
+		"the first one":  {true, false},
+		"the second one": {false, true},
 	} {
 		var ws watches
 		key := watchKey{path: "/x"}
-		w, _, connection := ws.join(key)
-		_, _, _ = ws.join(key)
-		ws.settle(key, w, test.first, connection)
-		if test.lost {
-			ws.disconnected()
+		before, _ := ws.join(key)
+		_, _ = ws.join(key)
+		ws.settle(key, before, answered[0])
+		ws.disconnected()
+		after, arm := ws.join(key)
+		if after == before || !arm {
+			t.Fatalf("%s: the next connection has the former watch", name)
 		}
-		ws.settle(key, w, test.second, connection)
-		if _, arm, _ := ws.join(key); arm != test.arm {
-			t.Errorf("%s is answered: the next one sets it: %v", name, arm)
+		ws.settle(key, after, true)
+		ws.settle(key, before, answered[1])
+		if ws.armed(key, before) || !ws.armed(key, after) {
+			t.Errorf("%s: armed: %v and %v", name, ws.armed(key, before), ws.armed(key, after))
+		}
+		ws.fire(conn.NodeDeleted, "/x")
+		if Happened(before.Fired()) || !Happened(after.Fired()) {
+			t.Errorf("%s: the event fires the former watch", name)
 		}
 	}
 }
@@ -103,9 +110,9 @@ func TestEventsAndTheirWatches(t *testing.T) {
 		conn.ChildrenChanged: {false, true},
 	} {
 		var ws watches
-		own, _, _ := ws.join(watchKey{path: "/x"})
-		children, _, _ := ws.join(watchKey{path: "/x", children: true})
-		other, _, _ := ws.join(watchKey{path: "/y"})
+		own, _ := ws.join(watchKey{path: "/x"})
+		children, _ := ws.join(watchKey{path: "/x", children: true})
+		other, _ := ws.join(watchKey{path: "/y"})
 		ws.fire(event, "/x")
 		if got := [2]bool{Happened(own.Fired()), Happened(children.Fired())}; got != want || Happened(other.Fired()) {
 			t.Errorf("%v fires %v; want %v", event, got, want)

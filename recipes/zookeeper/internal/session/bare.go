@@ -99,7 +99,6 @@ type bareCreation struct {
 	parentKey watchKey // of watch
 	watch     *Watch   // on the parent; nil if this exchange does not read it
 	arms      bool     // this exchange sets watch
-	since     int      // the number of lost connections when watch was joined
 	begun     int64    // the zxid of the last transaction seen before anything was sent
 }
 
@@ -114,7 +113,7 @@ func (c *bareCreation) join() error {
 	}
 	if c.count {
 		c.parentKey = watchKey{path: c.session.full(gopath.Dir(c.path))}
-		c.watch, c.arms, c.since = c.session.watches.join(c.parentKey)
+		c.watch, c.arms = c.session.watches.join(c.parentKey)
 		c.requests = append(c.requests[:1], conn.Exists(c.parentKey.path, c.arms))
 	}
 	return nil
@@ -123,7 +122,7 @@ func (c *bareCreation) join() error {
 // end settles the watch after an exchange.
 func (c *bareCreation) end(answered bool) {
 	if c.arms {
-		c.session.watches.settle(c.parentKey, c.watch, answered, c.since)
+		c.session.watches.settle(c.parentKey, c.watch, answered)
 		c.arms = false
 	}
 }

@@ -222,10 +222,10 @@ func readWatched[T any](ctx context.Context, s *Session, what, path string, key 
 		watch *Watch
 	}
 	got, err := readWith(ctx, s, what, path, func() (result, error) {
-		w, arm, connection := s.watches.join(key)
+		w, arm := s.watches.join(key)
 		value, err := conn.Ask(s.wire.Current(), request(key.path, arm), read)
 		if arm {
-			s.watches.settle(key, w, err == nil, connection)
+			s.watches.settle(key, w, err == nil)
 		}
 		if watched != nil && err == nil {
 			watched(w, value)
@@ -250,20 +250,20 @@ func (s *Session) Predecessor(ctx context.Context, bare BareZnode, path string) 
 	node, err = readAgain(ctx, s, "read", path, func(life context.Context) (Node, error) {
 		var requests []conn.Request
 		c := s.wire.Current() // of the watches joined below; on a later connection, own might not be set
-		w, armOwn, connection := s.watches.join(ownKey)
+		w, armOwn := s.watches.join(ownKey)
 		own = w
 		if armOwn {
 			requests = append(requests, s.deletionWatch(bare))
 		}
 		var arm bool
-		predecessor, arm, _ = s.watches.join(key)
+		predecessor, arm = s.watches.join(key)
 		replies, err := c.Exchange(life, append(requests, conn.Get(key.path, arm).Identified().Unbounded())...)
 		var node Node
 		if armOwn {
 			if err == nil {
 				err = replies[0].Err()
 			}
-			s.watches.settle(ownKey, own, err == nil, connection)
+			s.watches.settle(ownKey, own, err == nil)
 		}
 		if err == nil {
 			s.bare.watched(bare, ownKey, own)
@@ -272,7 +272,7 @@ func (s *Session) Predecessor(ctx context.Context, bare BareZnode, path string) 
 			node, err = replies[len(replies)-1].Node()
 		}
 		if arm {
-			s.watches.settle(key, predecessor, err == nil, connection)
+			s.watches.settle(key, predecessor, err == nil)
 		}
 		return node, err
 	})
@@ -284,7 +284,7 @@ func (s *Session) Predecessor(ctx context.Context, bare BareZnode, path string) 
 func (s *Session) BareW(ctx context.Context, bare BareZnode) (*Watch, error) {
 	key := watchKey{path: s.full(bare.Path), children: true}
 	return readAgain(ctx, s, "watch", bare.Path, func(life context.Context) (*Watch, error) {
-		w, arm, connection := s.watches.join(key)
+		w, arm := s.watches.join(key)
 		if !arm {
 			s.bare.watched(bare, key, w)
 			return w, nil
@@ -293,7 +293,7 @@ func (s *Session) BareW(ctx context.Context, bare BareZnode) (*Watch, error) {
 		if err == nil {
 			err = replies[0].Err()
 		}
-		s.watches.settle(key, w, err == nil, connection)
+		s.watches.settle(key, w, err == nil)
 		if err == nil {
 			s.bare.watched(bare, key, w)
 		}

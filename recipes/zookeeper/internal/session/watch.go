@@ -14,7 +14,7 @@ import (
 // waiters of the session that watch the same share it.
 type Watch struct {
 	fired chan struct{}
-	armed bool // set at the server of the current connection
+	armed bool // set at the server
 	tries int  // requests in flight that would set it
 
 	// waits holds, by their Done channels, the contexts that wait for a creation. Each value
@@ -53,19 +53,18 @@ type watchKey struct {
 // abandoned, so that the next waiter shares it and abandoned watches do not pile up. A watch on
 // a znode that does not exist may never fire, so it is removed with its last waiter.
 //
-// When a connection ends, its watches end. The waiters wake and set them again.
+// When a connection ends, its watches end. The waiters wake and set others. A request may be sent
+// on a later connection than its watch was joined on. The watch that it sets then has no waiter.
 type watches struct {
-	mu          sync.Mutex
-	byKey       map[watchKey]*Watch
-	connections int // that have ended
-	removing    map[watchKey]chan struct{}
+	mu       sync.Mutex
+	byKey    map[watchKey]*Watch // of the current connection
+	removing map[watchKey]chan struct{}
 }
 
 // join returns the watch for key. If arm is true, the caller must set it at the server, and then
-// call settle with the connection that join has returned. Callers join before they send the
-// request, because the event may arrive before they see the reply. join first waits until no
-// removal for key is in flight.
-func (ws *watches) join(key watchKey) (w *Watch, arm bool, connection int) {
+// call settle. Callers join before they send the request, because the event may arrive before they
+// see the reply. join first waits until no removal for key is in flight.
+func (ws *watches) join(key watchKey) (w *Watch, arm bool) {
 	ws.mu.Lock()
 	for removed := ws.removing[key]; removed != nil; removed = ws.removing[key] {
 		ws.mu.Unlock()
@@ -82,18 +81,18 @@ func (ws *watches) join(key watchKey) (w *Watch, arm bool, connection int) {
 		ws.byKey[key] = w
 	}
 	if w.armed {
-		return w, false, ws.connections
+		return w, false
 	}
 	w.tries++
-	return w, true, ws.connections
+	return w, true
 }
 
-// settle ends an attempt to set w that began on the given connection.
-func (ws *watches) settle(key watchKey, w *Watch, armed bool, connection int) {
+// settle ends an attempt to set w.
+func (ws *watches) settle(key watchKey, w *Watch, armed bool) {
 	ws.mu.Lock()
 	defer ws.mu.Unlock()
 	w.tries--
-	w.armed = w.armed || armed && connection == ws.connections
+	w.armed = w.armed || armed
 	if !w.armed && w.tries == 0 && ws.byKey[key] == w {
 		delete(ws.byKey, key)
 	}
@@ -103,14 +102,10 @@ func (ws *watches) settle(key watchKey, w *Watch, armed bool, connection int) {
 func (ws *watches) disconnected() {
 	ws.mu.Lock()
 	defer ws.mu.Unlock()
-	ws.connections++
-	for key, w := range ws.byKey {
-		w.armed = false
+	for _, w := range ws.byKey {
 		w.stop()
-		if w.tries == 0 {
-			delete(ws.byKey, key)
-		}
 	}
+	clear(ws.byKey)
 }
 
 // armed reports whether w is set at the server of the current connection and has not fired.
