@@ -55,10 +55,9 @@ type Conn struct {
 	identifying sync.Mutex
 	identified  bool // the session's identity was sent; guarded by identifying
 
-	established atomic.Bool // the reply to the handshake was read; set under mu
+	established atomic.Bool // the server has accepted the session and its credentials; set under mu
 
 	mu       sync.Mutex
-	trusted  bool   // the server accepted the credentials, or this connection sends none
 	pending  []sent // requests without an answer, in order
 	evidence lease.Evidence
 	began    time.Time // when the connect request was sent
@@ -121,16 +120,10 @@ func (c *Conn) Write(frame []byte) (int, error) {
 	}
 	c.mu.Unlock()
 	c.wire.Counters.requestBytes.Add(int64(len(frame)))
-	switch err := c.write(frame); {
-	case err == nil:
-	case c.established.Load():
-		// go-zookeeper fails a request whose write failed, and fails it again when the
-		// connection ends. If the request's channel has room for one answer, as for credentials
-		// after a reconnect, the second one hangs forever. So go-zookeeper learns of the
-		// failure only by the end of the connection.
-		c.Close()
-	default:
-		c.failed(c.refused(err))
+	if err := c.write(frame); err != nil {
+		if !c.established.Load() {
+			c.failed(c.refused(err))
+		}
 		return 0, err
 	}
 	return len(frame), nil
@@ -184,7 +177,7 @@ func (c *Conn) Send(requests ...Request) (*Batch, error) {
 	b := &Batch{Conn: c, replies: make([]Reply, len(requests)), answered: make(chan struct{}), missing: len(requests)}
 	var e jute.Encoder
 	c.mu.Lock()
-	if !c.established.Load() || !c.trusted || Happened(c.closed) {
+	if !c.established.Load() || Happened(c.closed) {
 		c.mu.Unlock()
 		return nil, ErrNotSent
 	}
@@ -219,13 +212,18 @@ func (c *Conn) identify() error {
 	if c.identified {
 		return nil
 	}
+	_, err := c.Send(Request{op: opAuth, body: digest(c.wire.Identity)})
+	c.identified = err == nil
+	return err
+}
+
+// digest returns the body of a request that adds a user and its password to the connection.
+func digest(credentials string) []byte {
 	var e jute.Encoder
 	e.Int32(0)
 	e.String("digest")
-	e.String(c.wire.Identity)
-	_, err := c.Send(Request{op: opAuth, body: e.Bytes})
-	c.identified = err == nil
-	return err
+	e.String(credentials)
+	return e.Bytes
 }
 
 // Exchange sends the requests in one write and waits for the replies: see Batch.Await.

@@ -3,21 +3,20 @@ package conn
 import (
 	"context"
 	"encoding/binary"
+	"errors"
 	"io"
 	"net"
+	"strings"
 	"testing"
 	"testing/synctest"
 	"time"
 
+	"github.com/zkrecipes/zkrecipes/internal/jute"
 	"github.com/zkrecipes/zkrecipes/recipes"
 	"github.com/zkrecipes/zkrecipes/recipes/zookeeper/internal/lease"
 )
 
-const (
-	xidAuth       = -4
-	authRefused   = -115
-	scriptTimeout = 10 * time.Second
-)
+const scriptTimeout = 10 * time.Second
 
 // script is a connection whose server answers when the test says so.
 type script struct {
@@ -147,44 +146,63 @@ func TestAContactCountsFromTheSendingOfItsRequest(t *testing.T) {
 	})
 }
 
-// A server that has not accepted the credentials does not keep the session alive, however many
-// requests it answers.
+// A server that has not accepted the credentials does not keep the session alive, and go-zookeeper
+// gets no byte of its handshake. A refusal ends the session.
 func TestAConnectionCountsWhenItsCredentialsAreAccepted(t *testing.T) {
-	for _, accepted := range []bool{false, true} {
-		synctest.Test(t, func(t *testing.T) {
-			w, start := newWire(t), time.Now()
-			w.reauth.Store(true)
-			var connected []bool
-			w.Connected, w.Lost = func() { connected = append(connected, true) }, func(error) { connected = append(connected, false) }
-			s := newScript(t, w)
-			time.Sleep(time.Second)
-			began := s.handshakeIn(time.Second)
-			s.counts("handshake", start, start)
-			s.request(xidPing, opPing)
-			s.reply(xidPing, 0)
-			s.counts("ping", start, start)
-
-			auth, code := s.request(xidAuth, opAuth), int32(0)
-			if !accepted {
-				code = authRefused
-			}
-			time.Sleep(time.Second)
-			s.reply(xidAuth, code)
-			if len(connected) != 1 || connected[0] != accepted {
-				t.Errorf("connected %v; want %v", connected, accepted)
-			}
-			if !accepted {
-				s.counts("refusal", start, start)
-			} else {
-				s.counts("acceptance", auth, began)
-			}
-			ping := s.request(xidPing, opPing)
-			s.reply(xidPing, 0)
-			if !accepted {
-				s.counts("ping after the refusal", start, start)
-			} else {
-				s.counts("ping after the acceptance", ping, began)
-			}
+	for name, test := range map[string]struct {
+		answer     []byte // the header of the reply
+		want, lost error
+	}{
+		"accepted":        {make([]byte, replyHeaderSize), nil, nil},
+		"refused":         {append(make([]byte, 12), 0xff, 0xff, 0xff, 0x8d), recipes.ErrAuthFailed, recipes.ErrAuthFailed},
+		"another request": {append([]byte{0, 0, 0, 9}, make([]byte, 12)...), jute.ErrMalformed, nil},
+		"hung up":         {nil, io.EOF, nil},
+	} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				client, server := net.Pipe()
+				defer client.Close()
+				defer server.Close()
+				w, start := newWire(t), time.Now()
+				var lost error
+				w.Lost = func(err error) { lost = err }
+				w.Digest = &recipes.Digest{User: "u", Password: "s3cret"}
+				c := over(t, client, w, start.Add(time.Hour), func(error) {})
+				go func() {
+					if skipFrame(server) != nil {
+						return
+					}
+					server.Write(frame(36, accepting(make([]byte, PasswordSize))...))
+					sent := make([]byte, lengthSize+8+4+10+4+8)
+					if _, err := io.ReadFull(server, sent); err != nil || string(sent[len(sent)-8:]) != "u:s3cret" {
+						t.Errorf("sent %q (%v)", sent, err)
+					}
+					if test.answer == nil {
+						server.Close()
+						return
+					}
+					server.Write(frame(replyHeaderSize, test.answer...))
+				}()
+				time.Sleep(time.Second)
+				began := time.Now()
+				if _, err := c.Write(connectRequest(int32(scriptTimeout.Milliseconds()), 0, make([]byte, PasswordSize))); err != nil {
+					t.Fatal(err)
+				}
+				n, err := c.Read(make([]byte, 100))
+				if (n == 0) == (test.want == nil) || !errors.Is(err, test.want) || err != nil && strings.Contains(err.Error(), "s3cret") {
+					t.Errorf("%d bytes, %v; want %v", n, err, test.want)
+				}
+				if !errors.Is(lost, test.lost) || (lost == nil) != (test.lost == nil) {
+					t.Errorf("lost with %v; want %v", lost, test.lost)
+				}
+				contact := start
+				if test.want == nil {
+					contact = began
+				}
+				if c.established.Load() != (test.want == nil) || !w.Lease.LastContact().Equal(contact) {
+					t.Errorf("established: %t; contact after %v", c.established.Load(), w.Lease.LastContact().Sub(start))
+				}
+			})
 		})
 	}
 }

@@ -3,8 +3,9 @@
 //
 // # The role of go-zookeeper/zk 1.0.4
 //
-// go-zookeeper makes the handshake, sends pings and credentials, reconnects when a connection has
-// ended, and closes the session. It does so over a [Conn], which reads all its bytes.
+// go-zookeeper makes the handshake, sends pings, reconnects when a connection has ended, and closes
+// the session. It does so over a [Conn], which reads all its bytes and adds credentials to the
+// handshake.
 //
 // # Requests that bypass it
 //

@@ -7,8 +7,6 @@ import (
 	"io"
 	"syscall"
 
-	"github.com/go-zookeeper/zk"
-
 	"github.com/zkrecipes/zkrecipes/recipes"
 )
 
@@ -90,8 +88,7 @@ var errSpared = errors.New("the session is not closed")
 // no sentinel.
 func Lost(err error) bool {
 	var lost *lostError
-	return errors.As(err, &lost) || errors.Is(err, zk.ErrConnectionClosed) ||
-		errors.Is(err, zk.ErrNoServer) || errors.Is(err, zk.ErrClosing) // of Wire.Authenticate
+	return errors.As(err, &lost)
 }
 
 // A server that refuses a connection closes it without a reason. The functions below add the

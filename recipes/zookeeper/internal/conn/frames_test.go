@@ -52,7 +52,6 @@ func TestFramesThatEndTheConnection(t *testing.T) {
 				defer client.Close()
 				var reported []error
 				c := over(t, client, newWire(t), time.Now().Add(time.Hour), func(err error) { reported = append(reported, err) })
-				c.trusted = test.established
 				c.established.Store(test.established)
 				go func() {
 					server.Write(test.sent)

@@ -127,15 +127,14 @@ func (c *Conn) handshake(length int) error {
 		}
 		c.wire.Lease.SetTimeout(timeout)
 	}
-	if id != 0 && c.exchange != nil {
+	if id != 0 && (c.exchange != nil || c.wire.Digest != nil) {
 		if err := c.authenticate(); err != nil {
 			return err
 		}
 	}
 	c.mu.Lock()
 	c.established.Store(true)
-	c.trusted = !c.wire.reauth.Load()
-	if !c.began.IsZero() && id != 0 && c.trusted {
+	if !c.began.IsZero() && id != 0 {
 		c.wire.Lease.Accepted(c.began)
 	}
 	c.mu.Unlock()
@@ -149,27 +148,15 @@ func (c *Conn) reply() (request sent, own bool) {
 	body := c.head[lengthSize:]
 	xid := int32(binary.BigEndian.Uint32(body))
 	zxid, code := int64(binary.BigEndian.Uint64(body[4:])), Code(binary.BigEndian.Uint32(body[12:]))
-	auth := false
 	c.mu.Lock()
 	for i, p := range c.pending {
 		if p.xid == xid {
 			request = p
-			if request.op == opAuth && !isRaw(xid) {
-				c.wire.authCode.Store(int32(code))
-				if auth = c.wire.reauth.Load(); auth {
-					c.trusted = code == 0
-				}
-				if auth && c.trusted {
-					c.wire.Lease.Accepted(c.began)
-				}
+			proof := request.proof
+			if code != 0 { // a server may return an error without asking the leader
+				proof = lease.Proof{}
 			}
-			if c.trusted {
-				proof := request.proof
-				if code != 0 { // a server may return an error without asking the leader
-					proof = lease.Proof{}
-				}
-				c.evidence.Answered(c.wire.Lease, request.at, proof)
-			}
+			c.evidence.Answered(c.wire.Lease, request.at, proof)
 			if request.op == opClose {
 				c.wire.setClosed()
 			}
@@ -178,13 +165,6 @@ func (c *Conn) reply() (request sent, own bool) {
 		}
 	}
 	c.mu.Unlock()
-	if auth {
-		if code == 0 {
-			c.wire.connected()
-		} else {
-			c.wire.Lost(recipes.ErrAuthFailed)
-		}
-	}
 	if zxid > 0 {
 		c.wire.lastZxid.Store(zxid)
 	}
@@ -236,16 +216,39 @@ func (c *Conn) deliver(request sent) error {
 	return nil
 }
 
-// authenticate makes the SASL exchange. It runs after the server's reply to the handshake, before
-// go-zookeeper has read that reply. So no other request is sent before the exchange, and the
-// contact counts only after it. The handshake's deadline applies. A refusal ends the session:
-// the server would refuse again.
+// authenticate makes the SASL exchange and sends the digest credentials. It runs after the
+// server's reply to the handshake, before go-zookeeper has read that reply. So no other request is
+// sent before the server has accepted the credentials, and the contact counts only then.
+// Otherwise connections whose credentials are refused would keep the session alive. The
+// handshake's deadline applies. A refusal ends the session: the server would refuse again.
 func (c *Conn) authenticate() error {
 	handshake := make([]byte, c.rest)
 	if _, err := io.ReadFull(c.in, handshake); err != nil {
 		return err
 	}
 	c.unread, c.rest = slices.Concat(c.unread, handshake), 0
+	if c.exchange != nil {
+		if err := c.authenticateSASL(); err != nil {
+			return err
+		}
+	}
+	d := c.wire.Digest
+	if d == nil {
+		return nil
+	}
+	reply, err := c.ask(opAuth, digest(d.User+":"+d.Password))
+	if err != nil {
+		return fmt.Errorf("authenticate with digest: %w", err)
+	}
+	if reply.code == 0 {
+		return nil
+	}
+	err = fmt.Errorf("authenticate with digest: %w (code %d)", recipes.ErrAuthFailed, reply.code)
+	c.wire.Lost(err)
+	return err
+}
+
+func (c *Conn) authenticateSASL() error {
 	var reply Reply
 	for {
 		var token []byte
@@ -266,24 +269,29 @@ func (c *Conn) authenticate() error {
 		if token == nil {
 			return nil
 		}
-		if reply, err = c.exchangeToken(token); err != nil {
+		var e jute.Encoder
+		e.Buffer(token)
+		if reply, err = c.ask(opSASL, e.Bytes); err == nil && reply.code == 0 {
+			d := jute.Decoder{Bytes: reply.body}
+			reply.body, err = d.Buffer(), d.Err
+		}
+		if err != nil {
 			return fmt.Errorf("SASL %s: %w", c.wire.SASL.Mechanism, err)
 		}
 	}
 }
 
-// exchangeToken sends a token and returns the reply, whose body is the server's token.
-func (c *Conn) exchangeToken(token []byte) (r Reply, err error) {
+// ask sends a request before the connection is established, and reads the reply.
+func (c *Conn) ask(op int32, body []byte) (r Reply, err error) {
 	const xid, maxToken = 0, 64 << 10
 	var e jute.Encoder
-	e.Int32(int32(8 + lengthSize + len(token)))
+	e.Int32(int32(8 + len(body)))
 	e.Int32(xid)
-	e.Int32(opSASL)
-	e.Buffer(token)
-	c.wire.Counters.request(opSASL)
-	c.wire.Counters.requestBytes.Add(int64(len(e.Bytes)))
+	e.Int32(op)
+	c.wire.Counters.request(op)
+	c.wire.Counters.requestBytes.Add(int64(len(e.Bytes) + len(body)))
 	var head [lengthSize + replyHeaderSize]byte
-	if err = c.write(e.Bytes); err == nil {
+	if err = c.write(append(e.Bytes, body...)); err == nil {
 		_, err = io.ReadFull(c.in, head[:])
 	}
 	if err != nil {
@@ -294,15 +302,7 @@ func (c *Conn) exchangeToken(token []byte) (r Reply, err error) {
 		return r, jute.ErrMalformed
 	}
 	c.wire.Counters.responseBytes.Add(int64(lengthSize + length))
-	body := make([]byte, length-replyHeaderSize)
-	if _, err := io.ReadFull(c.in, body); err != nil {
-		return r, err
-	}
-	r.code = Code(binary.BigEndian.Uint32(head[lengthSize+12:]))
-	if r.code == 0 {
-		d := jute.Decoder{Bytes: body}
-		r.body = d.Buffer()
-		err = d.Err
-	}
+	r = Reply{code: Code(binary.BigEndian.Uint32(head[lengthSize+12:])), body: make([]byte, length-replyHeaderSize)}
+	_, err = io.ReadFull(c.in, r.body)
 	return r, err
 }

@@ -26,7 +26,7 @@ type Config struct {
 	Life     context.Context // done when the session is lost; the cause is the reason
 
 	Accepted  func(id int64) bool            // a server accepted a connection; false: into another session
-	Connected func()                         // the connection can be used: its credentials are accepted too
+	Connected func()                         // the connection can be used
 	Suspended func()                         // the connection has ended
 	Lost      func(reason error)             // the server has ended the session
 	Fired     func(event Event, path string) // a watch has fired; path is the server's
@@ -58,15 +58,10 @@ type Wire struct {
 	closed    chan struct{}
 	closeOnce sync.Once
 
-	// reauth is set if every later connection begins with the credentials. Its contacts count
-	// only after the server has accepted them. Otherwise connections whose credentials are
-	// refused would keep the session alive.
-	reauth       atomic.Bool
-	authCode     atomic.Int32 // the server's answer to the credentials
-	refused      atomic.Bool  // a server has refused the session's identity
-	noCreate2    atomic.Bool  // a server does not support create2
-	containers   atomic.Bool  // a server supports containers, so it is 3.5 or later
-	noContainers atomic.Bool  // a server does not support containers
+	refused      atomic.Bool // a server has refused the session's identity
+	noCreate2    atomic.Bool // a server does not support create2
+	containers   atomic.Bool // a server supports containers, so it is 3.5 or later
+	noContainers atomic.Bool // a server does not support containers
 
 	resumed []byte      // the connect request of a resumed session; nil otherwise
 	spared  atomic.Bool // the session must not be closed at the server
@@ -84,8 +79,8 @@ const (
 	// maxLibraryReply exceeds the size of every reply to a request of go-zookeeper: each has a
 	// header and nothing else.
 	maxLibraryReply = 128
-	// librarySlack exceeds the size of go-zookeeper's requests, without credentials.
-	librarySlack = 128
+	// maxLibraryRequest exceeds the size of go-zookeeper's requests.
+	maxLibraryRequest = 128
 )
 
 // Connect starts go-zookeeper.
@@ -96,20 +91,12 @@ func (w *Wire) Connect() (err error) {
 		zk.WithEventCallback(w.callback),
 		zk.WithLogger(zkLogger{w.Logger}),
 		zk.WithLogInfo(w.Logger.IsDebug()),
-		// go-zookeeper allocates both buffers at once for each connection. Credentials are the
-		// largest thing that it still sends. Encoding into a buffer that is slightly too small
-		// can panic.
+		// go-zookeeper allocates both buffers at once for each connection. Encoding into a buffer
+		// that is slightly too small can panic.
 		zk.WithMaxBufferSize(maxLibraryReply),
-		zk.WithMaxConnBufferSize(librarySlack+len(w.credentials())),
+		zk.WithMaxConnBufferSize(maxLibraryRequest),
 	)
 	return err
-}
-
-func (w *Wire) credentials() []byte {
-	if w.Digest == nil {
-		return nil
-	}
-	return []byte(w.Digest.User + ":" + w.Digest.Password)
 }
 
 // callback handles go-zookeeper's events, on that library's goroutines.
@@ -119,30 +106,15 @@ func (w *Wire) callback(e zk.Event) {
 	}
 	switch e.State {
 	case zk.StateHasSession:
-		if w.Accepted(w.ID()) && !w.reauth.Load() {
-			w.connected()
+		if w.Accepted(w.ID()) {
+			w.dialer.established()
+			w.Connected()
 		}
 	case zk.StateDisconnected:
 		w.Suspended()
 	case zk.StateExpired:
 		w.Lost(recipes.ErrExpired)
 	}
-}
-
-func (w *Wire) connected() {
-	w.dialer.established()
-	w.Connected()
-}
-
-// Authenticate sends the configured credentials. go-zookeeper sends them again on each later
-// connection.
-func (w *Wire) Authenticate() error {
-	err := w.zk.AddAuth("digest", w.credentials())
-	if code := Code(w.authCode.Load()); err != nil && code != 0 {
-		return code
-	}
-	w.reauth.Store(err == nil)
-	return err
 }
 
 // ID returns the session id of the latest handshake.

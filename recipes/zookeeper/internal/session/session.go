@@ -116,7 +116,7 @@ func prepare(cfg recipes.SessionConfig, dial DialFunc, start time.Time) (*Sessio
 	return s, err
 }
 
-// connect starts go-zookeeper and waits for the session and its credentials.
+// connect starts go-zookeeper and waits for the session.
 func (s *Session) connect(ctx context.Context) error {
 	s.mu.Lock()
 	if s.ctx.Err() != nil { // no goroutine would close the connection
@@ -128,12 +128,7 @@ func (s *Session) connect(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	if _, err := s.Connected(ctx); err != nil || s.wire.Digest == nil {
-		return err
-	}
-	_, err = readWith(ctx, s, "authenticate with", "digest", func() (struct{}, error) {
-		return struct{}{}, s.wire.Authenticate()
-	})
+	_, err = s.Connected(ctx)
 	return err
 }
 
