@@ -2,6 +2,8 @@ package recipestest
 
 import (
 	"errors"
+	"os"
+	"strings"
 	"testing"
 	"time"
 
@@ -50,5 +52,15 @@ func TestEnsembleLeaderKilled(t *testing.T) {
 	}
 	for _, s := range sessions {
 		f.must(s.Err())
+	}
+}
+
+// A group that the page of versions lacks was tested on one version only.
+func TestThePageOfVersionsHasEachGroup(t *testing.T) {
+	page := string(must.Get(os.ReadFile("../../docs/servers.md"))(t))
+	for _, g := range groups() {
+		if !strings.Contains(page, "\n| contract: "+g.name+" | ") {
+			t.Errorf("docs/servers.md lacks the group %q: run make test-servers", g.name)
+		}
 	}
 }

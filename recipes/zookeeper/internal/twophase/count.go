@@ -70,10 +70,10 @@ func (t *twoPhase) count(ctx context.Context, p protocol) (recipes.Decision, err
 		if err := t.wait(ctx, disconnected, watches...); err != nil {
 			return recipes.Decision{}, err
 		}
-		if fired(decision) {
+		if fired(decision) && decision.Created() {
 			return t.decided(ctx, p)
 		}
-		if joins != nil && fired(joins) || session.Happened(disconnected) {
+		if fired(decision) || joins != nil && fired(joins) || session.Happened(disconnected) {
 			return recipes.Decision{}, znode.ErrReadAgain
 		}
 	}
@@ -259,7 +259,7 @@ func (t *twoPhase) follow(ctx context.Context, p protocol) (recipes.Decision, er
 		if err := t.wait(ctx, disconnected, changed, gone); err != nil {
 			return recipes.Decision{}, err
 		}
-		if fired(changed) { // only the creation of the decision fires it
+		if fired(changed) && changed.Created() { // it also fires when another call has stopped waiting
 			return t.decided(ctx, p)
 		}
 	}

@@ -3,6 +3,7 @@ package twophase_test
 import (
 	"context"
 	"errors"
+	"strings"
 	"sync"
 	"testing"
 	"testing/synctest"
@@ -260,4 +261,47 @@ func TestASiteWhoseZnodeWasReplacedVotes(t *testing.T) {
 		must.Do(t, site.Vote(ctx, recipes.VoteCommit))
 		must.Report(t, <-decided)
 	})
+}
+
+// Two calls of a session wait for one decision. The first one stops waiting while the second
+// reads, so their watch fires and is removed. That is no decision.
+func TestAWaitOutlivesAnother(t *testing.T) {
+	for _, v := range recipes.Variants() {
+		t.Run(string(v), func(t *testing.T) {
+			zktest.OnVirtualTime(t, func(ctx context.Context, t *testing.T, srv *zkserver.Server, coordinator recipes.Client) {
+				tx := transactionOf(t, coordinator, v)
+				must.Do(t, tx.Begin(ctx, nil, "1"))
+				s := zktest.OpenVirtual(t, srv)
+				site := must.Get(transactionOf(t, s, v).Join(ctx, "1"))(t)
+				first, stop := context.WithCancel(ctx)
+				go site.Wait(first)
+				synctest.Wait()
+				read, held := make(chan struct{}), false
+				srv.SetFault(func(r zkserver.Request) (f zkserver.Fault) {
+					if r.SessionID == s.ID() && r.Op == zkserver.OpExists && strings.HasSuffix(r.Path, "/decision") && !held {
+						held, f.Hold = true, read
+					}
+					return f
+				})
+				type result struct {
+					recipes.Decision
+					error
+				}
+				second := make(chan result, 1)
+				go func() {
+					d, err := site.Wait(ctx)
+					second <- result{d, err}
+				}()
+				synctest.Wait()
+				stop()
+				synctest.Wait()
+				close(read)
+				synctest.Wait()
+				must.Get(tx.Abort(ctx, "enough"))(t)
+				if r := <-second; r.error != nil || r.Reason == "" || !held {
+					t.Errorf("%+v; the case was met: %v", r, held)
+				}
+			})
+		})
+	}
 }
