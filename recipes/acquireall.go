@@ -87,7 +87,8 @@ type held struct {
 func (h *holds) acquire(ctx context.Context, l Lock) (Hold, error) {
 	waiting, cancel := context.WithCancelCause(ctx)
 	defer cancel(nil)
-	defer context.AfterFunc(h.lost, func() { cancel(h.Err()) })()
+	before := holds{held: h.held} // h may grow while the function still runs
+	defer context.AfterFunc(h.lost, func() { cancel(before.Err()) })()
 	hold, err := l.Acquire(waiting)
 	if err != nil && ctx.Err() == nil && waiting.Err() != nil {
 		err = context.Cause(waiting)

@@ -1,0 +1,53 @@
+package recipes
+
+import (
+	"context"
+	"errors"
+	"runtime"
+	"testing"
+)
+
+// stubLock is a lock whose only hold is itself.
+type stubLock struct {
+	Lock
+	Hold
+	path     string
+	acquired func() // runs in Acquire
+	done     chan struct{}
+}
+
+func (l *stubLock) Path() string          { return l.path }
+func (l *stubLock) SessionID() int64      { return 1 }
+func (l *stubLock) Done() <-chan struct{} { return l.done }
+
+func (l *stubLock) Acquire(context.Context) (Hold, error) {
+	l.acquired()
+	return l, nil
+}
+
+func (l *stubLock) Err() error {
+	if closed(l.done) {
+		return ErrRemoved
+	}
+	return nil
+}
+
+func (l *stubLock) Release(context.Context) error { return l.Err() }
+
+// A hold is lost at the moment at which the next lock is acquired. The race detector shows
+// whether the set grows while another goroutine reads it.
+func TestAHoldIsLostAsTheNextIsAcquired(t *testing.T) {
+	for i := range 5000 {
+		first := &stubLock{path: "/a", acquired: func() {}, done: make(chan struct{})}
+		second := &stubLock{path: "/b", done: make(chan struct{})}
+		second.acquired = func() {
+			close(first.done)
+			for range i % 50 {
+				runtime.Gosched()
+			}
+		}
+		if _, err := AcquireAll(t.Context(), second, first); err != nil && !errors.Is(err, ErrRemoved) {
+			t.Fatal(err)
+		}
+	}
+}
