@@ -314,12 +314,7 @@ func superseded(bare BareZnode) <-chan error {
 }
 
 func (s *Session) deleteBare(life context.Context, bare BareZnode) error {
-	stat, err := s.reread(life, bare.Path, bare.Stat)
-	if err == nil {
-		return s.bare.deleted(bare, s.deleteOwned(life, bare.Path, stat))
-	}
-	if !IsGone(err) {
-		s.log.Error("cannot read own znode; it is deleted with the session", "path", bare.Path, "error", err)
-	}
-	return s.bare.deleted(bare, err)
+	return s.bare.deleted(bare, s.deleteVersion(life, bare.Path, func(bool) (Stat, error) {
+		return s.reread(life, bare.Path, bare.Stat)
+	}))
 }

@@ -320,10 +320,11 @@ func (s *Session) CreateNamedIn(ctx context.Context, path string, data []byte, p
 			return Stat{}, fmt.Errorf("%w: %s", recipes.ErrRemoved, path)
 		}
 		if err != nil && !IsGone(err) {
-			s.deleteOwned(life, path, Stat{}) // sent once: without a record, a second one could hit another znode
+			// Without a record, a second one could hit another znode.
+			_, _ = RetryThrottled(life, s, func() (struct{}, error) { return struct{}{}, s.DeleteOnce(life, path, 0) })
 		}
 		return stat, err
-	}, func(life context.Context, stat Stat) { s.deleteOwned(life, path, stat) }, release)
+	}, func(life context.Context, stat Stat) { s.deleteOwned(life, path, stat, nil) }, release)
 }
 
 func (s *Session) syncedStat(ctx context.Context, path string) (Stat, error) {

@@ -60,18 +60,66 @@ func (s *Session) deleteUntilKnown(life context.Context, path string) error {
 // CreateProtected, with the guarantees of Delete. stat is the last known record of the znode. A
 // later znode of the same name is not deleted.
 //
-// ZooKeeper cannot compare a czxid when it deletes. So the deletion compares the version, and
-// the znode is read before the deletion is sent again. One case remains: while one request is
-// in flight, another client deletes the znode, and a new znode of that name reaches the same
-// version. The request then deletes the new znode.
-func (s *Session) DeleteOwned(path string, stat Stat) <-chan error {
-	return s.inBackground(func(life context.Context) error { return s.deleteOwned(life, path, stat) })
+// ZooKeeper cannot compare a czxid when it deletes. So the deletion compares the version, and is
+// sent on a connection on which the znode was read. The first one needs no read if deletion, the
+// watch that DeletionW has set on the znode, would have fired on that connection. One case
+// remains: while one request is in flight, another client deletes the znode, and a new znode of
+// that name reaches the same version. The request then deletes the new znode.
+//
+// A server may refuse to show the znode (since ZooKeeper 3.9). Then only the version is compared,
+// once.
+func (s *Session) DeleteOwned(path string, stat Stat, deletion *Watch) <-chan error {
+	return s.inBackground(func(life context.Context) error { return s.deleteOwned(life, path, stat, deletion) })
 }
 
-func (s *Session) deleteOwned(life context.Context, path string, stat Stat) error {
-	version, sent := stat.Version, false
-	for {
-		_, err := RetryThrottled(life, s, func() (struct{}, error) { return struct{}{}, s.DeleteOnce(life, path, version) })
+func (s *Session) deleteOwned(life context.Context, path string, stat Stat, deletion *Watch) error {
+	last := stat
+	return s.deleteVersion(life, path, func(sent bool) (Stat, error) {
+		watched := deletion != nil && s.watches.armed(watchKey{path: s.full(path), children: true}, deletion)
+		deletion = nil // a later request follows a read
+		if watched {
+			return last, nil
+		}
+		now, err := s.reread(life, path, stat)
+		switch {
+		case err == nil:
+			last = now
+		case errors.Is(err, recipes.ErrAccessDenied) && !sent:
+			err = nil
+		}
+		return last, err
+	})
+}
+
+// deleteVersion deletes a znode of this session by its version. record returns it before each
+// request, which is not sent if the connection has ended since. sent is as in deletes.
+func (s *Session) deleteVersion(life context.Context, path string, record func(sent bool) (Stat, error)) error {
+	d := exchange{session: s}
+	d.prepare = func() error {
+		stat, err := record(d.sent != nil)
+		d.requests = []conn.Request{conn.Delete(s.full(path), stat.Version)}
+		return err
+	}
+	d.begin(life)
+	return d.deletes(life, path, conn.Reply.Err, func(err error) (again bool, _ error) {
+		if s.Throttled(life, err) || errors.Is(err, recipes.ErrBadVersion) {
+			return true, nil
+		}
+		s.log.Error("cannot delete own znode; it is deleted with the session", "path", path, "error", err)
+		return false, err
+	})
+}
+
+// deletes awaits the exchange that begin has sent, and which deletes the znode at path. It repeats
+// it until the outcome is known, or the session has ended. The error matches ErrNoNode if the
+// znode did not exist before anything was sent. refused decides about any other refusal.
+func (a *exchange) deletes(life context.Context, path string, read func(conn.Reply) error, refused func(error) (again bool, _ error)) error {
+	s := a.session
+	for sent := false; ; a.begin(life) {
+		replies, err := a.await(life)
+		if err == nil {
+			err = read(replies[0])
+		}
 		switch {
 		case err == nil:
 			return nil
@@ -81,22 +129,17 @@ func (s *Session) deleteOwned(life context.Context, path string, stat Stat) erro
 			if sent {
 				return nil // an earlier attempt, whose reply was lost, has deleted it
 			}
-			return err
-		case !errors.Is(err, recipes.ErrUnknownOutcome) && !errors.Is(err, recipes.ErrBadVersion):
-			s.log.Error("cannot delete own znode; it is deleted with the session", "path", path, "error", err)
-			return err
+			return fmt.Errorf("delete %s: %w", path, recipes.ErrNoNode)
+		case conn.Lost(err):
+			sent = sent || !errors.Is(err, conn.ErrNotSent)
+			if _, _, err := s.connectedAfter(life, a.connection); err != nil {
+				return s.Err()
+			}
+		default:
+			if again, err := refused(err); !again {
+				return err
+			}
 		}
-		sent = sent || errors.Is(err, recipes.ErrUnknownOutcome)
-		now, err := s.reread(life, path, stat)
-		switch {
-		case s.Err() != nil:
-			return s.Err()
-		case sent && errors.Is(err, recipes.ErrNoNode):
-			return nil
-		case err != nil:
-			return err
-		}
-		version = now.Version
 	}
 }
 

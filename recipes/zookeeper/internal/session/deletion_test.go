@@ -3,6 +3,7 @@ package session_test
 import (
 	"context"
 	"errors"
+	"fmt"
 	"sync"
 	"testing"
 	"testing/synctest"
@@ -32,11 +33,17 @@ func (d *deletion) gone() {
 // again deletes the znode, and the other client creates one of the same name.
 func (d *deletion) again() {
 	d.t.Helper()
+	d.created()
+	d.written()
+}
+
+// created is again without the write: the version is that of the former znode.
+func (d *deletion) created() {
+	d.t.Helper()
 	_ = d.other.DeleteOnce(d.ctx, d.path, -1) // it may be deleted already
 	if _, err := d.other.CreateNamed(d.ctx, d.path, nil); err != nil {
 		d.t.Error(err)
 	}
-	d.written()
 }
 
 func (d *deletion) written() {
@@ -74,6 +81,8 @@ func TestADeletionHitsItsOwnersZnode(t *testing.T) {
 			srv := embedded(t)
 			d := &deletion{t: t, ctx: zktest.Bounded(t), s: open(t, to(srv)), other: open(t, to(srv)), path: "/d/znode"}
 			stat := must.Get(d.s.CreateNamed(d.ctx, d.path, nil))(t)
+			_, watch, err := d.s.DeletionW(d.ctx, d.path)
+			must.Do(t, err)
 			test.before(d)
 			var deleting, reading sync.Once
 			srv.SetFault(func(r zkserver.Request) (f zkserver.Fault) {
@@ -86,13 +95,83 @@ func TestADeletionHitsItsOwnersZnode(t *testing.T) {
 				}
 				return f
 			})
-			if err := <-d.s.DeleteOwned(d.path, stat); !errors.Is(err, test.want) {
+			if err := <-d.s.DeleteOwned(d.path, stat, watch); !errors.Is(err, test.want) {
 				t.Errorf("got %v, want %v", err, test.want)
 			}
 			if _, err := d.other.Stat(d.ctx, d.path); (err == nil) != test.stays {
 				t.Errorf("a later read returns %v", err)
 			}
 		})
+	}
+}
+
+// The owner's connection ends before its deletion is sent, at once or after a read, and another
+// client gets the name. On the next connection the owner reads before it sends anything.
+func TestADeletionAfterAnOutage(t *testing.T) {
+	type owner struct {
+		*bareOwner
+		named *deletion
+		stat  session.Stat
+		watch *session.Watch
+	}
+	for name, del := range map[string]func(o owner) <-chan error{
+		"watched":   func(o owner) <-chan error { return o.s.DeleteOwned(o.named.path, o.stat, o.watch) },
+		"unwatched": func(o owner) <-chan error { return o.s.DeleteOwned(o.named.path, o.stat, nil) },
+		"bare":      func(o owner) <-chan error { return o.s.DeleteBare(o.place) },
+		"handoff":   func(o owner) <-chan error { return o.s.Handoff(o.ctx, o.place) },
+	} {
+		for _, afterRead := range []bool{false, true} {
+			t.Run(fmt.Sprintf("%s/after a read %v", name, afterRead), func(t *testing.T) {
+				t.Parallel()
+				srv, ctx := embedded(t), zktest.Bounded(t)
+				s, other := open(t, to(srv)), open(t, to(srv))
+				o := owner{bareOwner: &bareOwner{t: t, ctx: ctx, s: s, other: other}, named: &deletion{t: t, ctx: ctx, s: s, other: other, path: "/d/znode"}}
+				var err error
+				o.place, _, err = s.CreateBare(ctx, "/line", "lock-", nil, false, s.EnsureQueuePath)
+				must.Do(t, err)
+				o.stat = must.Get(s.CreateNamed(ctx, o.named.path, nil))(t)
+				_, o.watch, err = s.DeletionW(ctx, o.named.path)
+				must.Do(t, err)
+				gone := must.Get(s.Connected(ctx))(t)
+				result := make(chan error, 1)
+				if afterRead {
+					srv.SetFault(func(r zkserver.Request) (f zkserver.Fault) {
+						if f.CloseAfter = r.SessionID == s.ID() && r.Op == zkserver.OpExists; f.CloseAfter {
+							srv.SetFault(nil)
+							srv.RefuseConnections(true)
+						}
+						return f
+					})
+					if name == "watched" { // it reads if its watch is of another connection
+						cutAndWait(t, srv, s)
+						gone = must.Get(s.Connected(ctx))(t)
+					}
+					go func() { result <- <-del(o) }()
+				} else {
+					srv.RefuseConnections(true)
+					srv.CloseConnection(s.ID())
+				}
+				select {
+				case <-gone:
+				case <-ctx.Done():
+					t.Fatal("it reads nothing")
+				}
+				o.again()
+				o.named.created()
+				if !afterRead {
+					go func() { result <- <-del(o) }()
+				}
+				srv.RefuseConnections(false)
+				if err := <-result; !errors.Is(err, recipes.ErrNoNode) && !(afterRead && err == nil) { // the request was on its way
+					t.Errorf("got %v", err)
+				}
+				for _, path := range []string{o.place.Path, o.named.path} {
+					if stat, err := other.Stat(ctx, path); err != nil || stat.EphemeralOwner != other.ID() {
+						t.Errorf("%s: %+v, %v", path, stat, err)
+					}
+				}
+			})
+		}
 	}
 }
 
@@ -113,7 +192,7 @@ func TestADeletionThatIsNotCarriedOut(t *testing.T) {
 		}
 		for name, deletion := range map[string]<-chan error{
 			"Delete":      s.Delete("/kept/znode"),
-			"DeleteOwned": s.DeleteOwned("/kept/znode", stat),
+			"DeleteOwned": s.DeleteOwned("/kept/znode", stat, nil),
 			"DeleteBare":  s.DeleteBare(place),
 			"Handoff":     s.Handoff(ctx, place),
 		} {

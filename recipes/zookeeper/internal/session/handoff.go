@@ -3,7 +3,6 @@ package session
 import (
 	"context"
 	"errors"
-	"fmt"
 
 	"github.com/zkrecipes/zkrecipes/recipes"
 	"github.com/zkrecipes/zkrecipes/recipes/zookeeper/internal/conn"
@@ -15,8 +14,8 @@ import (
 //
 // Handoff repeats the transaction until its outcome is known. If the server refuses the write, it
 // deletes the znode like DeleteBare. Sessions share the identity that may write to bare znodes,
-// and a znode of another session may have the name. So Handoff first reads the znode, unless a
-// watch would have reported its deletion.
+// and a znode of another session may have the name. So each transaction is sent on a connection on
+// which the znode was read, or a watch would have reported its deletion.
 //
 // Handoff waits for the first answer until ctx is done, and then continues in the background. The
 // channel receives the result.
@@ -35,7 +34,6 @@ func (s *Session) Handoff(ctx context.Context, bare BareZnode) <-chan error {
 		return errUnseen
 	}
 	h.begin(ctx)
-	h.prepare = nil // a later attempt follows a read
 	if replies, err := h.await(ctx); err == nil && replies[0].Refusal() == nil {
 		done := make(chan error, 1)
 		done <- s.bare.deleted(bare, nil)
@@ -56,44 +54,20 @@ type handoff struct {
 // deleted, or the session has ended.
 func (h *handoff) finish(life context.Context) error {
 	s, bare := h.session, h.bare
+	h.prepare = func() error {
+		_, err := s.reread(life, bare.Path, bare.Stat)
+		return err
+	}
 	if h.failed != nil && !conn.Lost(h.failed) { // nothing was sent
-		if _, err := s.reread(life, bare.Path, bare.Stat); err != nil {
-			return err
-		}
 		h.begin(life)
 	}
-	for sent := false; ; h.begin(life) {
-		replies, err := h.await(life)
-		if err == nil {
-			err = replies[0].Refusal()
+	return h.deletes(life, bare.Path, conn.Reply.Refusal, func(err error) (bool, error) {
+		s.log.Debug("cannot release by a handoff; deleting", "path", bare.Path, "error", err)
+		s.CountFallback()
+		deletion := s.deleteBare(life, bare)
+		if errors.Is(err, recipes.ErrAccessDenied) && deletion == nil && bare.Stat.Czxid > s.resumption.until {
+			s.wire.RefuseIdentity() // it created this znode and may not write to it
 		}
-		switch {
-		case err == nil:
-			return nil
-		case s.Err() != nil:
-			return s.Err()
-		case errors.Is(err, recipes.ErrNoNode):
-			if sent {
-				return nil
-			}
-			return fmt.Errorf("handoff of %s: %w", bare.Path, recipes.ErrNoNode)
-		case !conn.Lost(err):
-			s.log.Debug("cannot release by a handoff; deleting", "path", bare.Path, "error", err)
-			s.CountFallback()
-			deletion := s.deleteBare(life, bare)
-			if errors.Is(err, recipes.ErrAccessDenied) && deletion == nil && bare.Stat.Czxid > s.resumption.until {
-				s.wire.RefuseIdentity() // it created this znode and may not write to it
-			}
-			return deletion
-		}
-		sent = sent || !errors.Is(err, conn.ErrNotSent)
-		if _, _, err := s.connectedAfter(life, h.connection); err != nil {
-			return s.Err()
-		}
-		if _, err := s.reread(life, bare.Path, bare.Stat); errors.Is(err, recipes.ErrNoNode) {
-			return nil
-		} else if err != nil {
-			return err
-		}
-	}
+		return false, deletion
+	})
 }

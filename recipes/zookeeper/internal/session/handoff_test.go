@@ -128,6 +128,25 @@ func TestAReleasedZnode(t *testing.T) {
 	}
 }
 
+// The caller gives up while there is no connection. The release remains a handoff.
+func TestAHandoffOutlivesItsCaller(t *testing.T) {
+	srv, ctx := embedded(t), zktest.Bounded(t)
+	s := open(t, to(srv))
+	place := bare(t, s, "/line")
+	gone := must.Get(s.Connected(ctx))(t)
+	srv.RefuseConnections(true)
+	srv.CloseConnection(s.ID())
+	<-gone
+	given, giveUp := context.WithCancel(ctx)
+	giveUp()
+	result := s.Handoff(given, place)
+	srv.RefuseConnections(false)
+	must.Do(t, <-result)
+	if n := s.Counters().Fallbacks; n != 0 {
+		t.Errorf("%d fallbacks", n)
+	}
+}
+
 // The session forgets a bare znode that is known to be deleted, however it was deleted.
 func TestDeletedBareZnodesAreForgotten(t *testing.T) {
 	srv, ctx := embedded(t), zktest.Bounded(t)

@@ -56,7 +56,7 @@ func TestAnEarlierAttemptMayHaveDeletedTheZnode(t *testing.T) {
 		op         zkserver.Op
 		delete     func() <-chan error
 	}{
-		{"DeleteOwned", "/d/named", zkserver.OpDelete, func() <-chan error { return s.DeleteOwned("/d/named", stat) }},
+		{"DeleteOwned", "/d/named", zkserver.OpDelete, func() <-chan error { return s.DeleteOwned("/d/named", stat, nil) }},
 		{"Delete", path, zkserver.OpDelete, func() <-chan error { return s.Delete(path) }},
 		{"DeleteBare", places[0].Path, zkserver.OpDelete, func() <-chan error { return s.DeleteBare(places[0]) }},
 		{"Handoff", places[1].Path, zkserver.OpMulti, func() <-chan error { return s.Handoff(ctx, places[1]) }},

@@ -92,7 +92,7 @@ func TestTheWatchOnADeletionIsNotWokenByData(t *testing.T) {
 		t.Error("woken by data")
 	default:
 	}
-	must.Do(t, <-s.DeleteOwned("/n", stat))
+	must.Do(t, <-s.DeleteOwned("/n", stat, nil))
 	<-deleted.Fired()
 	if _, _, err := s.DeletionW(ctx, "/n"); !errors.Is(err, recipes.ErrNoNode) {
 		t.Errorf("a deleted znode: %v", err)

@@ -244,7 +244,7 @@ func (s *Session) DropRest(ctx context.Context, spare func(path string) bool) er
 		if err != nil {
 			return err
 		}
-		deletions = append(deletions, s.DeleteOwned(path, stat))
+		deletions = append(deletions, s.DeleteOwned(path, stat, nil))
 	}
 	for _, done := range deletions {
 		select {

@@ -304,7 +304,7 @@ func (t *twoPhase) resign() {
 			return t.Session.Stat(life, path)
 		})
 		if err == nil && stat.EphemeralOwner == t.Session.ID() {
-			t.Session.DeleteOwned(path, stat)
+			t.Session.DeleteOwned(path, stat, nil)
 		}
 	})
 }

@@ -60,7 +60,7 @@ func watchOver(ctx context.Context, s *session.Session, path string, made sessio
 	switch {
 	case err == nil || errors.Is(err, recipes.ErrRemoved):
 	case made.Czxid != 0:
-		s.DeleteOwned(path, made)
+		s.DeleteOwned(path, made, nil)
 	default:
 		s.Delete(path)
 	}
@@ -85,6 +85,7 @@ func watched(ctx context.Context, s *session.Session, path string, made session.
 	}
 	e := &Ephemeral{stat: stat, writing: make(chan struct{}, 1)}
 	e.Begin(s, path, recipes.Token(stat.Czxid))
+	e.deletion = watch
 	s.Background(func(life context.Context) {
 		e.Watch(life, disconnected, watch, func(ctx context.Context) (*session.Watch, error) {
 			stat, again, err := s.DeletionW(ctx, path)
@@ -143,7 +144,7 @@ func (e *Ephemeral) Remove(ctx context.Context, what string) error {
 			return
 		}
 		e.mu.Lock()
-		deletion := e.Session.DeleteOwned(e.path, e.stat)
+		deletion := e.Session.DeleteOwned(e.path, e.stat, e.deletionWatch())
 		e.mu.Unlock()
 		go func() {
 			err := <-deletion

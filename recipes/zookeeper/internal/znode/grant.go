@@ -23,8 +23,9 @@ type Grant struct {
 	removal  session.Removal
 	removing bool // Remove has ended it; only one removal runs at a time
 
-	mu     sync.Mutex
-	reason error // why it has ended; nil while it is held
+	mu       sync.Mutex
+	reason   error          // why it has ended; nil while it is held
+	deletion *session.Watch // the latest watch on the znode, or nil
 }
 
 // Begin begins the grant of the znode at path. session.BeginHold has succeeded.
@@ -92,6 +93,9 @@ func (g *Grant) OnEnd(f func(reason error)) {
 // watch is not nil, the znode is already watched, on the connection that ends with disconnected.
 func (g *Grant) Watch(life context.Context, disconnected <-chan struct{}, watch *session.Watch, again func(context.Context) (*session.Watch, error), gone func()) {
 	for {
+		g.mu.Lock()
+		g.deletion = watch
+		g.mu.Unlock()
 		if watch != nil {
 			select {
 			case <-watch.Fired():
@@ -120,6 +124,12 @@ func (g *Grant) Watch(life context.Context, disconnected <-chan struct{}, watch 
 			return
 		}
 	}
+}
+
+func (g *Grant) deletionWatch() *session.Watch {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	return g.deletion
 }
 
 // Remove ends the grant and runs remove, which deletes the znode: see session.Removal. lost is why
