@@ -55,6 +55,9 @@
 // know whether the contender's znode exists. It retries in the background until the znode is
 // deleted or the session has ended. Closing the session deletes all its ephemeral znodes.
 //
+// Do not modify a slice that a channel delivers, nor its bytes: the library compares it with what
+// follows, and may deliver a part of it again.
+//
 // # Errors
 //
 // There is one exported error for each decision that a caller can make. Test for it with
