@@ -32,7 +32,7 @@ func (a *auditor) end(c *contender, how string) {
 	own := how == "released" || how == "handoff" || how == "closed"
 	switch {
 	case c.beside == nil || how == "unknown":
-	case own && now-c.from.Time.UnixMilli() < Refusal.Milliseconds():
+	case own && now-c.from.Time.UnixMilli() < Refusal.Milliseconds() && len(a.writes[c.token]) == 0: // a refused one has no token to write with
 		l.Refused++
 		l.Grants--
 		return

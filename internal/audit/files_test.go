@@ -205,6 +205,16 @@ func TestTheWritesOfTheApplication(t *testing.T) {
 	}
 }
 
+// TestWhoWroteWasNotRefused: a contender that leaves soon, but has written with its token, has held.
+func TestWhoWroteWasNotRefused(t *testing.T) {
+	h := from(0, "0 1 +/l/"+l1, "10 2 +/l/n_0000000002", "910 2 close")
+	files := must.Get(txnlog.Find(write(t, map[string][]byte{"log.1": h.Bytes})))(t)
+	r := must.Get(audit.Audit(t.Context(), files, audit.Config{Path: "/l", Writes: []audit.Write{{Time: time.UnixMilli(start + 10_000), Token: 2}}}))(t)
+	if got := kinds(r.Violations); !slices.Equal(got, []string{audit.Beside, audit.LateWrite}) || r.Writes.Late != 1 || r.Lines[1].Refused != 0 {
+		t.Errorf("%+v, writes %+v, line %+v", r.Violations, *r.Writes, *r.Lines[1])
+	}
+}
+
 // TestAnOverlapIsAsLongAsBothHeld, and is reported at its beginning.
 func TestAnOverlapIsAsLongAsBothHeld(t *testing.T) {
 	r, _ := auditOf(t, from(0, "0 1 +/l/"+l1, "10 2 +/l/n_0000000002", "500 1 close", "3000 2 close"), "/l")
