@@ -34,7 +34,9 @@ func (a *auditor) end(c *contender, how string) {
 	case c.beside == nil || how == "unknown":
 	case own && now-c.from.Time.UnixMilli() < Refusal.Milliseconds() && len(a.writes[c.token]) == 0: // a refused one has no token to write with
 		l.Refused++
-		l.Grants--
+		if !c.unknown {
+			l.Grants--
+		}
 		return
 	default:
 		a.besides(c)
