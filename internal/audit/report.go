@@ -74,7 +74,7 @@ const (
 	Beside     = "beside"      // contenders of two recipes, which ignore each other, held at one path
 	Order      = "order"       // a contender got ahead of an earlier one
 	Token      = "token"       // a grant has a smaller token than the one before
-	Broken     = "broken"      // another client has deleted a holder's znode
+	Broken     = "broken"      // another client has deleted the znode of a holder, or of a consumer's claim
 	LateWrite  = "late-write"  // a write of the application came after the hold of its token had ended
 
 	TwoClaims    = "two-claims"    // two consumers have the same element of a queue
