@@ -73,7 +73,7 @@ func (a *auditor) besides(c *contender) {
 // the end of the logs.
 func (a *auditor) emit(c *contender, how string) {
 	h := Hold{
-		Line: c.line.Path, Kind: c.line.Kind, Reads: c.reads, Znode: gopath.Base(c.path), Session: fmt.Sprintf("0x%x", uint64(c.session)),
+		Line: c.line.Path, Kind: c.line.Kind, Dialect: c.line.Dialect, Reads: c.reads, Znode: gopath.Base(c.path), Session: fmt.Sprintf("0x%x", uint64(c.session)),
 		Data: c.data, Token: c.token, EndedBy: how, Joined: at(c.joined),
 	}
 	if !c.unknown {
