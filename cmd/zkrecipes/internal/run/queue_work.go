@@ -42,8 +42,9 @@ $ZKRECIPES_PATH is PATH, and $ZKRECIPES_ZNODE is the znode of the claim.
 
 An element that was given back keeps its place in the queue, and is delivered again.
 After a failure the worker pauses; the pause grows with each further failure. With
--max-deliveries, an element that has failed that many times becomes a dead letter, which
-zkrecipes queue dead shows. All workers must give the same number.
+-max-deliveries, an element that was delivered that many times, and not removed, becomes
+a dead letter, which zkrecipes queue dead shows. Deliveries that ended with the session,
+by a crash or a loss, count too. All workers must give the same number.
 
 When the claim on an element is lost, another worker may receive the element. So the
 command gets TERM, and KILL after -grace. An element may be processed twice, but it is
@@ -79,7 +80,7 @@ func (v *queueWorkVerb) Flags(f *flag.FlagSet) {
 	v.priorities.Flag(f)
 	f.BoolVar(&v.argument, "argument", false, "pass the data as the last argument, and nothing on stdin")
 	f.IntVar(&v.parallel, "parallel", 1, "process this `number` of elements at a time")
-	f.IntVar(&v.deliveries, "max-deliveries", 0, "give up an element after this `number` of failed deliveries; 0: never")
+	f.IntVar(&v.deliveries, "max-deliveries", 0, "give up an element after this `number` of deliveries; 0: never")
 }
 
 func (v *queueWorkVerb) Arguments(args []string) error {
