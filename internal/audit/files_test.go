@@ -81,6 +81,33 @@ func TestWhatTheFilesDoNotShow(t *testing.T) {
 	}
 }
 
+// TestTheGrantsOfASnapshot: when they were is unknown, so they are not counted, whatever ends them. A
+// contender that a snapshot shows beside another may have been refused.
+func TestTheGrantsOfASnapshot(t *testing.T) {
+	node := func(name string, session, zxid, ms int64) txnlog.Node {
+		return txnlog.Node{Path: []byte("/l/" + name), Czxid: zxid, Mzxid: zxid, Ctime: start + ms, EphemeralOwner: session}
+	}
+	snapshot := logtest.Snapshot(1, 1000, node(l1, 1, 2, 0), node("n_0000000002", 2, 3, 9990))
+	for last, want := range map[string][]string{"10000 2 close": nil, "20000 2 close": {"at 9.99s for 10.01s"}, "10100 2 expire": {"at 9.99s for 110ms"}} {
+		files := must.Get(txnlog.Find(write(t, map[string][]byte{"log.4": from(3, last).Bytes, "snapshot.3": snapshot})))(t)
+		r := must.Get(audit.Audit(t.Context(), files, audit.Config{Path: "/l"}))(t)
+		var got []string
+		for _, f := range r.Violations {
+			_, length, _ := strings.Cut(f.Text, " held, ")
+			length, _, _ = strings.Cut(length, ":")
+			got = append(got, fmt.Sprintf("at %v %s", f.Time.Sub(time.UnixMilli(start)), length))
+		}
+		if !slices.Equal(got, want) {
+			t.Errorf("%s: %q, want %q", last, got, want)
+		}
+		for _, l := range r.Lines {
+			if l.Grants != 0 {
+				t.Errorf("%s: %s has %d grants", last, l.Kind, l.Grants)
+			}
+		}
+	}
+}
+
 // TestManyGapsAreBounded: a log of holes does not fill the memory with sentences.
 func TestManyGapsAreBounded(t *testing.T) {
 	h := from(0, "0 1 +/l/"+l1)
@@ -202,6 +229,16 @@ func TestTheWritesOfTheApplication(t *testing.T) {
 	}
 	if got := kinds(r.Violations); !slices.Equal(got, []string{audit.LateWrite}) || !strings.Contains(r.Violations[0].Text, "30ms after the hold of session 0x1 had ended (expired)") {
 		t.Errorf("%+v", r.Violations)
+	}
+}
+
+// TestWhoWroteWasNotRefused: a contender that leaves soon, but has written with its token, has held.
+func TestWhoWroteWasNotRefused(t *testing.T) {
+	h := from(0, "0 1 +/l/"+l1, "10 2 +/l/n_0000000002", "910 2 close")
+	files := must.Get(txnlog.Find(write(t, map[string][]byte{"log.1": h.Bytes})))(t)
+	r := must.Get(audit.Audit(t.Context(), files, audit.Config{Path: "/l", Writes: []audit.Write{{Time: time.UnixMilli(start + 10_000), Token: 2}}}))(t)
+	if got := kinds(r.Violations); !slices.Equal(got, []string{audit.Beside, audit.LateWrite}) || r.Writes.Late != 1 || r.Lines[1].Refused != 0 {
+		t.Errorf("%+v, writes %+v, line %+v", r.Violations, *r.Writes, *r.Lines[1])
 	}
 }
 

@@ -46,7 +46,7 @@ type contender struct {
 	ended              int64  // of a hold; 0: it has not
 
 	beside *contender // of another recipe, which held at the same path when this one was granted
-	from   Moment     // of that grant
+	from   Moment     // of that grant; if it was before the logs, of the contender's join
 }
 
 // lineAt returns the line of a recipe at a path.
@@ -321,6 +321,9 @@ func (a *auditor) grant(c *contender) {
 				c.beside, c.from = h, a.moment()
 			}
 		}
+	}
+	if c.unknown { // it was granted at that time or later
+		c.from = Moment{c.token, at(c.joined)}
 	}
 }
 

@@ -56,7 +56,8 @@ type element struct {
 	put      int64 // milliseconds
 	received int
 	claim    *claim
-	freed    int64 // the zxid at which its last claim has ended
+	holder   int64 // the session of its last claim
+	freed    int64 // the zxid at which that claim has ended
 	buried   bool  // there is a dead letter
 }
 
@@ -119,9 +120,9 @@ func (a *auditor) receive(path string, q *queue, name string) {
 		return
 	}
 	if e.claim != nil {
-		a.finding(TwoClaims, q.Path, "session 0x%x has received %s, which session 0x%x had received and not given back", uint64(a.header.Session), name, uint64(e.claim.session))
+		a.finding(TwoClaims, q.Path, "session 0x%x has received %s, which session 0x%x had received and not given back", uint64(a.header.Session), name, uint64(e.holder))
 	}
-	e.claim = &claim{q, name, a.header.Session}
+	e.claim, e.holder = &claim{q, name, a.header.Session}, a.header.Session
 	a.queues.claims[path] = e.claim
 	if e.received++; a.loading {
 		return
@@ -141,9 +142,12 @@ func (a *auditor) deleteQueued(path string, expired bool) bool {
 		if e := c.queue.elements[c.name]; e != nil && e.claim == c {
 			e.claim, e.freed = nil, a.header.Zxid
 		}
-		if expired {
+		switch {
+		case expired:
 			c.queue.Expired++
-		} else {
+		case c.session != a.header.Session:
+			a.finding(Broken, c.queue.Path, "session 0x%x deleted the claim of session 0x%x on %s", uint64(a.header.Session), uint64(c.session), c.name)
+		default:
 			c.queue.Returned++ // unless its element is deleted too
 		}
 		return true
@@ -156,15 +160,16 @@ func (a *auditor) deleteQueued(path string, expired bool) bool {
 	delete(q.elements, name)
 	delete(a.queues.owned[a.header.Session], path)
 	freed := e.freed == a.header.Zxid
-	if freed && !expired {
+	stolen := (e.claim != nil || freed) && e.holder != a.header.Session
+	if freed && !stolen && !expired {
 		q.Returned--
 	}
 	switch {
 	case e.buried:
 		q.Dead++
 		return true
-	case e.claim != nil && e.claim.session != a.header.Session:
-		a.finding(Stolen, q.Path, "session 0x%x deleted %s, which session 0x%x had received", uint64(a.header.Session), name, uint64(e.claim.session))
+	case stolen:
+		a.finding(Stolen, q.Path, "session 0x%x deleted %s, which session 0x%x had received", uint64(a.header.Session), name, uint64(e.holder))
 		q.Deleted++
 		return true
 	case expired, q.Dialect == "zookeeper" && a.queues.alone:

@@ -59,6 +59,17 @@ type Line struct {
 	Holding   int       `json:"holding"`   // at the end
 }
 
+// Queue identifies the wait queue among those of a report, like [Hold.Queue]. It stays the same when
+// kazoo's lock becomes a shared lock, at its first reader.
+func (l *Line) Queue() string { return queueName(l.Path, l.Dialect, l.Kind) }
+
+func queueName(path, dialect, kind string) string {
+	if dialect == "kazoo" && kind == "shared-lock" {
+		kind = "lock"
+	}
+	return path + " " + dialect + " " + kind
+}
+
 // Finding is a violation or an event.
 type Finding struct {
 	Moment
@@ -74,7 +85,7 @@ const (
 	Beside     = "beside"      // contenders of two recipes, which ignore each other, held at one path
 	Order      = "order"       // a contender got ahead of an earlier one
 	Token      = "token"       // a grant has a smaller token than the one before
-	Broken     = "broken"      // another client has deleted a holder's znode
+	Broken     = "broken"      // another client has deleted the znode of a holder, or of a consumer's claim
 	LateWrite  = "late-write"  // a write of the application came after the hold of its token had ended
 
 	TwoClaims    = "two-claims"    // two consumers have the same element of a queue
@@ -101,6 +112,7 @@ const Refusal = time.Second
 type Hold struct {
 	Line    string    `json:"line"`
 	Kind    string    `json:"kind"`
+	Dialect string    `json:"dialect"` // of the line
 	Reads   bool      `json:"reads,omitempty"`
 	Znode   string    `json:"znode"`
 	Session string    `json:"session_id"`
@@ -112,6 +124,9 @@ type Hold struct {
 	EndedBy string    `json:"ended_by,omitempty"`
 	EndZxid int64     `json:"end_zxid,omitempty"`
 }
+
+// Queue identifies the wait queue, like [Line.Queue].
+func (h Hold) Queue() string { return queueName(h.Line, h.Dialect, h.Kind) }
 
 // Checks is the result of comparing the application's writes with the holds.
 type Checks struct {

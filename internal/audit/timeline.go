@@ -49,7 +49,7 @@ func with(a, b string) string {
 
 // Add adds a hold, as Config.Hold gets it.
 func (t *Timeline) Add(h Hold) {
-	key := h.Line + " " + h.Kind
+	key := h.Queue()
 	s := t.strips[key]
 	switch {
 	case h.Ended.IsZero() && h.EndedBy == "":
@@ -148,7 +148,7 @@ func (t *Timeline) WriteHTML(w io.Writer, r *Report) error {
 	}
 	for _, l := range r.Lines {
 		var bars []bar
-		if s := t.strips[l.Path+" "+l.Kind]; s != nil {
+		if s := t.strips[l.Queue()]; s != nil {
 			bars = s.bars(t.span, l.Most)
 		}
 		page.Rows = append(page.Rows, row{l, bars})

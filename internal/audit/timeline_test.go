@@ -47,6 +47,29 @@ func TestTheTimelineOfALine(t *testing.T) {
 	}
 }
 
+// TestTwoLibrariesHaveTwoStrips, also at one path, and a line that gets readers keeps its strip.
+func TestTwoLibrariesHaveTwoStrips(t *testing.T) {
+	const kazoo1, kazoo2 = "0f8fad5bd9cb469fa16570867728950e__lock__0000000001", "1f8fad5bd9cb469fa16570867728950e__rlock__0000000002"
+	h := from(0, "0 1 +/l/"+kazoo1, "100 1 close", "200 2 +/l/"+kazoo2, "300 2 close", "400 3 +/l/"+l3, "500 3 close")
+	var timeline audit.Timeline
+	files := must.Get(txnlog.Find(write(t, map[string][]byte{"log.1": h.Bytes})))(t)
+	r := must.Get(audit.Audit(t.Context(), files, audit.Config{Path: "/", Hold: func(h audit.Hold) error { timeline.Add(h); return nil }}))(t)
+	var page bytes.Buffer
+	must.Do(t, timeline.WriteHTML(&page, r))
+	rows := strings.Split(page.String(), "<tr><td>/l<td>")[1:]
+	for i, want := range []string{"lock, zookeeper " + l3, "shared-lock, kazoo " + kazoo1 + " " + kazoo2} {
+		got, _, _ := strings.Cut(rows[i], "<td>")
+		for _, title := range strings.Split(rows[i], "<title>")[1:] {
+			if znode, _, _ := strings.Cut(title, ","); !strings.HasSuffix(got, znode) { // another bar of the same hold
+				got += " " + znode
+			}
+		}
+		if got != want {
+			t.Errorf("%s; want %s", got, want)
+		}
+	}
+}
+
 // TestShortHoldsAreVisible, of two holders in one step, and times are as exact as the page is long.
 func TestShortHoldsAreVisible(t *testing.T) {
 	for length, tick := range map[time.Duration]string{time.Minute / 2: "00:00:30.01", time.Hour: "01:00:00<", 48 * time.Hour: "1970-01-03 00:03<"} {

@@ -26,6 +26,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"maps"
 	"regexp"
 	"slices"
 	"strconv"
@@ -107,10 +108,10 @@ func Read(r io.Reader, below string) (*Log, error) {
 			return nil, fmt.Errorf("the hold of %s with token %d is there twice: the logs overlap; audit the logs of one server once", h.Line, h.Token)
 		}
 		tokens[key] = true
-		p := paths[h.Line+" "+h.Kind]
+		p := paths[h.Queue()]
 		if p == nil {
-			p = &Path{Name: h.Line, Kind: h.Kind, Permits: 1}
-			paths[h.Line+" "+h.Kind] = p
+			p = &Path{Name: h.Line, Permits: 1}
+			paths[h.Queue()] = p
 		}
 		p.add(h)
 	}
@@ -139,10 +140,10 @@ func newLog(r *audit.Report, paths map[string]*Path, below string) (*Log, error)
 	l := &Log{From: r.From.Time, To: r.To.Time, Transactions: r.Transactions, Gaps: r.Gaps}
 	lines := map[string]*audit.Line{}
 	for _, line := range r.Lines {
-		lines[line.Path+" "+line.Kind] = line
+		lines[line.Queue()] = line
 	}
-	for key, p := range paths {
-		line := lines[key]
+	for _, key := range slices.Sorted(maps.Keys(paths)) {
+		p, line := paths[key], lines[key]
 		if line == nil {
 			return nil, fmt.Errorf("it has holds of %s, and its report has no such line", p.Name)
 		}
@@ -150,7 +151,7 @@ func newLog(r *audit.Report, paths map[string]*Path, below string) (*Log, error)
 		if p.Name != prefix && !strings.HasPrefix(p.Name, prefix+"/") {
 			continue
 		}
-		if p.Kind == "semaphore" {
+		if p.Kind = line.Kind; p.Kind == "semaphore" {
 			p.Permits = line.Permits
 		}
 		whole := slices.DeleteFunc(p.Acquisitions, func(a Acquisition) bool { return a.At.Before(l.From) }) // from a snapshot
@@ -161,7 +162,7 @@ func newLog(r *audit.Report, paths map[string]*Path, below string) (*Log, error)
 	if len(l.Paths) == 0 {
 		return nil, fmt.Errorf("no line at or below %s has a hold; give -path as the servers see it, with the chroot", below)
 	}
-	slices.SortFunc(l.Paths, func(a, b *Path) int { return cmp.Or(cmp.Compare(a.Name, b.Name), cmp.Compare(a.Kind, b.Kind)) })
+	slices.SortStableFunc(l.Paths, func(a, b *Path) int { return cmp.Or(cmp.Compare(a.Name, b.Name), cmp.Compare(a.Kind, b.Kind)) })
 	l.Paths = slices.DeleteFunc(l.Paths, func(p *Path) bool {
 		why := p.strange()
 		if why != "" {

@@ -245,6 +245,20 @@ func TestBadFiles(t *testing.T) {
 	}
 }
 
+// TestLinesOfTwoLibrariesAreApart, also at one path. The line of kazoo becomes a shared lock at its
+// first reader.
+func TestLinesOfTwoLibrariesAreApart(t *testing.T) {
+	text := ""
+	for i, hold := range []string{`"lock","dialect":"kazoo"`, `"shared-lock","dialect":"kazoo","reads":true`, `"lock","dialect":"zookeeper"`} {
+		text += fmt.Sprintf(`{"line":"/l","kind":%s,"token":%d,"joined":"2026-01-02T15:00:00Z","granted":"2026-01-02T15:00:00Z","ended":"2026-01-02T15:00:01Z"}`+"\n", hold, i+1)
+	}
+	l := read(t, text+`{"path":"/","transactions":6,"from":{"time":"2026-01-02T15:00:00Z"},"to":{"time":"2026-01-02T15:00:09Z"},
+		"lines":[{"path":"/l","kind":"lock","dialect":"zookeeper"},{"path":"/l","kind":"shared-lock","dialect":"kazoo"}]}`)
+	if len(l.Paths) != 1 || len(l.Paths[0].Acquisitions) != 1 || len(l.Others) != 1 || len(l.Others[0].Acquisitions) != 2 || !slices.Equal(l.Strange, []string{"/l, shared-lock: readers hold it together"}) {
+		t.Errorf("%+v, %+v, %q", l.Paths, l.Others, l.Strange)
+	}
+}
+
 func TestStrangeLinesAreLeftOut(t *testing.T) {
 	good := audited(t, 1, poisson(1, 1, time.Minute, constant(time.Millisecond)))
 	for kind, want := range map[string]string{"priority-lock": "its order is not", "semaphore": "its number of permits"} {

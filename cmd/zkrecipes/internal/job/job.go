@@ -8,7 +8,7 @@
 //     [Relay.Ended] reports whether a signal has ended the command. The next command begins
 //     with step 2.
 //
-// To run several commands at a time, use [StartWith] and pass signals on with [Job.Pass].
+// To run several commands at a time, use [StartWith] and [Relay.Add].
 //
 // A job has its own process group, so that a signal reaches all processes that the command
 // has started. In the foreground of a terminal it has none, because a background group cannot

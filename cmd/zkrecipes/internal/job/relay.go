@@ -32,11 +32,12 @@ type Relay struct {
 	mu       sync.Mutex
 	cancel   context.CancelCauseFunc
 	job      *Job
-	ran      bool        // a command was started
-	early    os.Signal   // the signal that ended the context before a command was started
-	starting bool        // the command is being started
-	waiting  []os.Signal // signals that arrived during the start
-	passed   []os.Signal // signals that were passed on to the last command
+	beside   map[*Job]bool // of Add
+	ran      bool          // a command was started
+	early    os.Signal     // the signal that ended the context before a command was started
+	starting bool          // the command is being started
+	waiting  []os.Signal   // signals that arrived during the start
+	passed   []os.Signal   // signals that were passed on to the last command
 }
 
 // NewRelay receives signals until Stop. It returns a context that the first signal ends, with
@@ -44,7 +45,7 @@ type Relay struct {
 // from nohup, stay ignored.
 func NewRelay(ctx context.Context) (*Relay, context.Context) {
 	ctx, cancel := context.WithCancelCause(ctx)
-	r := &Relay{signals: make(chan os.Signal, 16), done: make(chan struct{}), cancel: cancel}
+	r := &Relay{signals: make(chan os.Signal, 16), done: make(chan struct{}), cancel: cancel, beside: map[*Job]bool{}}
 	for _, s := range relayed {
 		if !signal.Ignored(s) {
 			signal.Notify(r.signals, s)
@@ -65,6 +66,9 @@ func (r *Relay) take(s os.Signal) {
 	}
 	r.mu.Lock()
 	defer r.mu.Unlock()
+	for j := range r.beside {
+		j.Pass(s)
+	}
 	switch {
 	case r.job != nil:
 		r.hand(s)
@@ -88,6 +92,22 @@ func (r *Relay) Start(program string, argv, env []string, life *Lifetime) (*Job,
 	}
 	r.pass(j)
 	return j, nil
+}
+
+// Add passes signals on to j too, until remove, and first the signal that has ended the context. Such
+// a signal ends the context although j runs.
+func (r *Relay) Add(j *Job) (remove func()) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.beside[j] = true
+	if r.early != nil {
+		j.Pass(r.early)
+	}
+	return func() {
+		r.mu.Lock()
+		defer r.mu.Unlock()
+		delete(r.beside, j)
+	}
 }
 
 func (r *Relay) begin() {

@@ -43,7 +43,7 @@ Curator and kazoo, and two-phase commits of zkrecipes. These are violations:
     beside         contenders of two recipes, which ignore each other, hold at one path
     order          a contender gets ahead of an earlier one
     token          a fencing token is smaller than the one before
-    broken         another client deletes a holder's znode
+    broken         another client deletes a holder's znode, or the claim of a consumer
     late-write     -writes: a write comes after the end of its token's hold
     two-claims     two consumers have the same element of a queue
     stolen         an element is deleted while another consumer has it

@@ -4,11 +4,15 @@ import (
 	"fmt"
 	"io"
 	"net"
+	"os"
+	"path/filepath"
 	"slices"
 	"strings"
 	"testing"
 	"time"
 
+	"github.com/zkrecipes/zkrecipes/cmd/zkrecipes/internal/exit"
+	"github.com/zkrecipes/zkrecipes/cmd/zkrecipes/internal/verb"
 	"github.com/zkrecipes/zkrecipes/internal/testing/leaktest"
 	"github.com/zkrecipes/zkrecipes/internal/testing/must"
 	"github.com/zkrecipes/zkrecipes/recipes"
@@ -121,5 +125,25 @@ func TestDoctorComparesTheTimeoutWithTheTick(t *testing.T) {
 			!strings.Contains(v.findings[0].Detail+v.findings[0].Advice, test.says):
 			t.Errorf("%q with a timeout of %v: %+v", test.answer, test.timeout, v.findings)
 		}
+	}
+}
+
+// TestUpgradePassesOverASilentProcess: the kernel accepts a connection to a process that was stopped.
+func TestUpgradePassesOverASilentProcess(t *testing.T) {
+	if !verb.ControlSupported {
+		t.Skip("there are no such sockets")
+	}
+	temp := must.Get(os.MkdirTemp("/tmp", "upgrade-"))(t) // the path of a socket must be short
+	t.Cleanup(func() { _ = os.RemoveAll(temp) })
+	t.Setenv("TMPDIR", temp)
+	sockets := filepath.Join(temp, fmt.Sprint("zkrecipes-", os.Geteuid()))
+	must.Do(t, os.Mkdir(sockets, 0o700))
+	stopped := must.Get(net.Listen("unix", filepath.Join(sockets, "7.sock")))(t) // accepts nothing
+	defer stopped.Close()
+	var said strings.Builder
+	v := &upgradeVerb{pids: []int{7, 8}, timeout: 50 * time.Millisecond}
+	err := v.Run(t.Context(), &verb.Tool{Stderr: &said})
+	if exit.Code(err, exit.OK) != exit.Failed || !strings.HasPrefix(said.String(), "zkrecipes: process 7: no answer within 50ms: ") || !strings.Contains(said.String(), "\nzkrecipes: process 8: ") {
+		t.Errorf("%v: %s", err, said.String())
 	}
 }

@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"strconv"
 	"strings"
+	"time"
 
 	"github.com/zkrecipes/zkrecipes/cmd/zkrecipes/internal/exit"
 	"github.com/zkrecipes/zkrecipes/cmd/zkrecipes/internal/verb"
@@ -27,7 +28,8 @@ that of the new plugin. -config, -servers and the like have no effect here.
 
 PID is a zkrecipes that waits or runs a command. -all means all of them, one after the
 other. They must run as the user of this command, with the same directory for temporary
-files ($TMPDIR).
+files ($TMPDIR). A process that was stopped (Ctrl-Z) does not answer: after -timeout the
+next one has its turn. The stopped one may upgrade when it continues.
 
 If the new plugin does not start, or cannot take over the sessions now, such as in an
 outage, the old one continues. Install the old file again then: after a crash,
@@ -38,17 +40,19 @@ Windows does not have this verb: start the commands again there.
 Exit code: 0 if all of these processes have a new plugin; with -all also if there are none.
 Otherwise:
 
-    1    a process has kept its plugin, has lost a session, or does not exist
+    1    a process has kept its plugin, has lost a session, did not answer, or does not exist
     2    wrong usage, or on Windows; nothing was done`,
 }
 
 type upgradeVerb struct {
-	all  bool
-	pids []int
+	all     bool
+	timeout time.Duration
+	pids    []int
 }
 
 func (v *upgradeVerb) Flags(f *flag.FlagSet) {
 	f.BoolVar(&v.all, "all", false, "all processes of this user")
+	verb.DurationVar(f, &v.timeout, "timeout", time.Minute, "give up a process that does not answer within this `duration`; 0: no limit")
 }
 
 func (v *upgradeVerb) Arguments(args []string) error {
@@ -76,7 +80,7 @@ func (v *upgradeVerb) Run(ctx context.Context, t *verb.Tool) (err error) {
 	}
 	done, failed := 0, false
 	for _, pid := range v.pids {
-		u, err := verb.RequestUpgrade(ctx, pid)
+		u, err := verb.RequestUpgrade(ctx, pid, v.timeout)
 		switch {
 		case v.all && errors.Is(err, verb.ErrNoProcess):
 			continue // it was killed, or has ended since

@@ -1,6 +1,7 @@
 package run
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
@@ -105,9 +106,14 @@ func (g *guard) end(h grant, t *verb.Tool, held *holding, reported, asked bool) 
 	}
 	var uncounted error
 	if h.count != nil && held.code == 0 && !asked {
-		ctx, cancel := context.WithTimeout(context.Background(), verb.CloseTimeout)
-		defer cancel()
-		uncounted = h.count(ctx)
+		ctx, stop := recipes.WithHold(held.after, h) // without a time limit: a success that is not recorded is repeated
+		defer stop()
+		if uncounted = h.count(ctx); uncounted != nil {
+			uncounted = cmp.Or(h.Err(), context.Cause(ctx), uncounted)
+		}
+	}
+	if errors.Is(uncounted, recipes.ErrNotHeld) {
+		return exit.With(exit.Lost, "the command has succeeded, but may run again in this period: the hold on %s was lost: %w", g.path, uncounted)
 	}
 	g.release(h, t)
 	switch {

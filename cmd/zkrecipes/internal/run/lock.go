@@ -6,6 +6,7 @@ import (
 	"errors"
 	"flag"
 	"fmt"
+	"slices"
 	"strconv"
 	"time"
 
@@ -207,7 +208,15 @@ func (v *lockVerb) Arguments(args []string) error {
 	case v.forceAfter != 0 && v.forceAfter <= v.grace:
 		return fmt.Errorf("-force-after %v must be longer than -grace, which is %v: the command must have ended before the lock is taken away", v.forceAfter, v.grace)
 	}
-	return cmp.Or(v.sharedConfig().Validate(), v.guard.Arguments(args)) // the configuration of a priority lock has the same fields
+	if err := cmp.Or(v.sharedConfig().Validate(), v.guard.Arguments(args)); err != nil { // the configuration of a priority lock has the same fields
+		return err
+	}
+	for i, path := range v.and {
+		if path == v.path || slices.Contains(v.and[:i], path) {
+			return fmt.Errorf("-and %s: name each path once", path)
+		}
+	}
+	return nil
 }
 
 func (v *lockVerb) Run(ctx context.Context, t *verb.Tool) error {

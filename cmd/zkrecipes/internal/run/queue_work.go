@@ -42,14 +42,16 @@ $ZKRECIPES_PATH is PATH, and $ZKRECIPES_ZNODE is the znode of the claim.
 
 An element that was given back keeps its place in the queue, and is delivered again.
 After a failure the worker pauses; the pause grows with each further failure. With
--max-deliveries, an element that has failed that many times becomes a dead letter, which
-zkrecipes queue dead shows. All workers must give the same number.
+-max-deliveries, an element that was delivered that many times, and not removed, becomes
+a dead letter, which zkrecipes queue dead shows. Deliveries that ended with the session,
+by a crash or a loss, count too. All workers must give the same number.
 
 When the claim on an element is lost, another worker may receive the element. So the
 command gets TERM, and KILL after -grace. An element may be processed twice, but it is
 not lost. While no server answers, the worker waits. It replaces a session that is lost.
 
-zkrecipes passes a signal on to the commands that run, and exits when they have ended.
+zkrecipes passes signals on to the commands that run. After a signal, except USR1 and
+USR2, it receives no more elements, and exits when these commands have ended.
 
 Exit code: 0 after a signal. Otherwise:
 
@@ -67,6 +69,7 @@ type queueWorkVerb struct {
 	parallel, deliveries int
 
 	t       *verb.Tool
+	relay   *job.Relay
 	program string
 }
 
@@ -77,7 +80,7 @@ func (v *queueWorkVerb) Flags(f *flag.FlagSet) {
 	v.priorities.Flag(f)
 	f.BoolVar(&v.argument, "argument", false, "pass the data as the last argument, and nothing on stdin")
 	f.IntVar(&v.parallel, "parallel", 1, "process this `number` of elements at a time")
-	f.IntVar(&v.deliveries, "max-deliveries", 0, "give up an element after this `number` of failed deliveries; 0: never")
+	f.IntVar(&v.deliveries, "max-deliveries", 0, "give up an element after this `number` of deliveries; 0: never")
 }
 
 func (v *queueWorkVerb) Arguments(args []string) error {
@@ -108,11 +111,16 @@ func (v *queueWorkVerb) Run(ctx context.Context, t *verb.Tool) error {
 		return err
 	}
 	defer end()
-	open := func(s recipes.Client) (recipes.Consumer, error) {
+	v.relay, ctx = job.NewRelay(ctx)
+	defer v.relay.Stop()
+	err = exit.Coded(verb.Await(ctx, t, p, func(ctx context.Context, s recipes.Client) (none struct{}, err error) {
 		v.served.Opened(s)
-		return v.priorities.Open(s, v.path, v.config())
-	}
-	err = verb.Wait(ctx, t, p, open, v.work)
+		q, err := v.priorities.Open(s, v.path, v.config())
+		if err != nil {
+			return none, err
+		}
+		return none, v.work(ctx, q)
+	}, func(struct{}) error { return nil }))
 	if ended, _ := errors.AsType[exit.Error](err); ended.Code > job.ExitSignal {
 		return nil // a signal, while no server answered
 	}
@@ -141,7 +149,7 @@ func (v *queueWorkVerb) loop(ctx context.Context, q recipes.Consumer) error {
 			return err
 		}
 		begun := time.Now()
-		failed := v.handle(ctx, d)
+		failed := v.handle(d)
 		if failed == nil {
 			backoff = verb.Backoff{}
 			continue
@@ -159,7 +167,7 @@ func (v *queueWorkVerb) loop(ctx context.Context, q recipes.Consumer) error {
 // reason to deliver the element again. It has the code exit.Cannot if the command can be
 // started for no element, for example because it is being upgraded. A worker that went on
 // would soon make each element a dead letter.
-func (v *queueWorkVerb) handle(ctx context.Context, d recipes.Delivery) error {
+func (v *queueWorkVerb) handle(d recipes.Delivery) error {
 	defer v.served.Granted(v.path, d)()
 	lost := d.Done()
 	argv, stdin := v.argv, io.Reader(strings.NewReader(string(d.Element().Data)))
@@ -177,17 +185,10 @@ func (v *queueWorkVerb) handle(ctx context.Context, d recipes.Delivery) error {
 	case err != nil:
 		return exit.With(exit.Cannot, "command %s: %w", v.argv[0], err)
 	}
-	select {
+	defer v.relay.Add(j)()
+	select { // after a signal too, without a time limit: the claim is held
 	case <-j.Exited():
 	case <-lost:
-	case <-ctx.Done():
-		if interrupted, ok := errors.AsType[job.Interruption](context.Cause(ctx)); ok {
-			j.Pass(interrupted.Signal)
-		}
-		select { // no time limit while the claim is held
-		case <-j.Exited():
-		case <-lost:
-		}
 	}
 	if d.Err() != nil {
 		j.End(v.grace, func(bool) {})

@@ -13,6 +13,7 @@ import (
 	"strconv"
 	"strings"
 	"syscall"
+	"time"
 
 	"github.com/zkrecipes/zkrecipes/host"
 	"github.com/zkrecipes/zkrecipes/host/hostconfig"
@@ -141,8 +142,11 @@ func Controlled() (pids []int, err error) {
 	return pids, err
 }
 
-// RequestUpgrade makes a zkrecipes replace its plugin, and waits for the result.
-func RequestUpgrade(ctx context.Context, pid int) (u Upgraded, err error) {
+// RequestUpgrade makes a zkrecipes replace its plugin, and waits for the result, for timeout at
+// most. A process that was stopped accepts the request and does not answer. 0 is no limit.
+func RequestUpgrade(ctx context.Context, pid int, timeout time.Duration) (u Upgraded, err error) {
+	ctx, cancel := within(ctx, timeout)
+	defer cancel()
 	dir, err := controlDir()
 	if err != nil {
 		return u, err
@@ -166,7 +170,7 @@ func RequestUpgrade(ctx context.Context, pid int) (u Upgraded, err error) {
 		_ = os.Remove(socket)
 		return u, ErrNoProcess
 	case ctx.Err() != nil:
-		return u, fmt.Errorf("no answer: %w", ctx.Err())
+		return u, fmt.Errorf("no answer within %v: it was stopped, or it hangs", timeout)
 	case err != nil:
 		return u, errors.New("it has ended before it answered")
 	}
