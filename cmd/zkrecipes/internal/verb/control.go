@@ -169,8 +169,10 @@ func RequestUpgrade(ctx context.Context, pid int, timeout time.Duration) (u Upgr
 	case errors.Is(err, syscall.ECONNREFUSED):
 		_ = os.Remove(socket)
 		return u, ErrNoProcess
-	case ctx.Err() != nil:
+	case errors.Is(ctx.Err(), context.DeadlineExceeded):
 		return u, fmt.Errorf("no answer within %v: it was stopped, or it hangs", timeout)
+	case ctx.Err() != nil:
+		return u, fmt.Errorf("no answer: %w", ctx.Err())
 	case err != nil:
 		return u, errors.New("it has ended before it answered")
 	}
