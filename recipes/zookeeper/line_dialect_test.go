@@ -47,7 +47,7 @@ func TestAThirdPartyThatComesLaterIsFound(t *testing.T) {
 					}()
 				}
 				theirs := s.Contender(kazooLock)
-				must.Do(s, hold.Release(s.Ctx))
+				releaseBeside(s, hold)
 				for range waiting {
 					if err := <-failed; !errors.Is(err, recipes.ErrForeign) {
 						s.Fatalf("got %v, want ErrForeign", err)
