@@ -400,7 +400,6 @@ func sharesTests() []test {
 			sessions := []recipes.Client{f.open(), f.open()}
 			for i, s := range sessions { // the first is the oldest member
 				joins = append(joins, start(f.fixture, func() (recipes.Portion, error) { return f.shares(s, f.n).Join(f.ctx) }))
-				f.awaitNode(f.path("s", "members"), true)
 				f.awaitChildren(f.path("s", "members"), i+1)
 			}
 			var tokens []int64

@@ -110,11 +110,6 @@ func transactionContextTests(v recipes.Variant) []test {
 			p := f.party(v, 1)
 			return p.sessions[0], transactionSubject{f.transaction(p.sessions[0], v), p.sites[0], p}
 		},
-		outcome: func(f *fixture, e ending, _ string, err error) {
-			if e == severed {
-				f.unsent(err)
-			}
-		},
 		recovers: func(f *fixture, _ recipes.Client, s transactionSubject) {
 			f.must(s.site.Vote(f.ctx, commits))
 			f.must(errOf(s.party.tx.Coordinate(f.ctx)))

@@ -45,6 +45,10 @@ func (f *fixture) awaitChildren(path string, n int) {
 		if errors.Is(err, zk.ErrNoNode) && n == 0 {
 			return
 		}
+		if errors.Is(err, zk.ErrNoNode) { // a container that the server has deleted is created again
+			f.awaitNode(path, true)
+			continue
+		}
 		f.must(err)
 		if len(withoutContainers(names)) == n {
 			return

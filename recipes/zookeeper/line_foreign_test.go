@@ -198,7 +198,7 @@ func TestAKazooSemaphoreSeesAThirdPartyWhileItWaits(t *testing.T) {
 		})
 		theirs := s.Contender(curatorLatch)
 		s.Is((<-second).Err, recipes.ErrForeign)
-		s.Release(first)
+		releaseBeside(s, first)
 		s.Alone(theirs)
 	})
 }

@@ -170,9 +170,12 @@ func TestContendersAtDifferentServers(t *testing.T) {
 	var last atomic.Int64
 	var handoffs atomic.Int64
 	var all sync.WaitGroup
+	var sessions []recipes.Client // a contender must not finish its turns before the last one joins
 	for i := range each * len(addrs) {
 		s.Addr = addrs[i%len(addrs)]
-		session := s.Session()
+		sessions = append(sessions, s.Session())
+	}
+	for _, session := range sessions {
 		l := must.Get(session.Lock(s.Path, recipes.LockConfig{Strategy: recipes.Handoff}))(t)
 		all.Go(func() {
 			for range turns {

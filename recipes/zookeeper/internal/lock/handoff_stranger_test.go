@@ -30,8 +30,7 @@ func TestAnotherClientCannotWriteToAContender(t *testing.T) {
 // release.
 func TestAnotherClientsZnodeIsNotTrusted(t *testing.T) {
 	zktest.OnBoth(t, func(s *zktest.Scene) {
-		s.Release(s.Hold(s.Join())) // creates the path
-		stranger := must.Get(s.Raw.Create(s.Path+"/lock-", nil, zk.FlagEphemeral|zk.FlagSequence, zk.WorldACL(zk.PermAll)))(t)
+		stranger := s.Contender("lock-")
 		waiter := s.Join()
 		for s.Counters(waiter).Fallbacks < 3 {
 			if _, err := s.Raw.Set(stranger, []byte("news"), -1); err != nil {

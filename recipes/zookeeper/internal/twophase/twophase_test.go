@@ -54,7 +54,7 @@ func measure(t *testing.T, v recipes.Variant, n int) zktest.Cost {
 	})
 
 	// Usually the parent of the path exists already.
-	must.Get(must.Get(sessions[0].Lock("/app", recipes.LockConfig{}))(t).Acquire(ctx))(t)
+	must.Do(t, zktest.BarrierAt(t, sessions[0], "/app").Set(ctx, nil))
 	return zktest.CostOf(srv, func() {
 		must.Do(t, coordinator.Begin(ctx, []byte("payload"), names...))
 		for slices.ContainsFunc(srv.Tree(), func(n zkserver.Node) bool { return strings.Contains(n.Path, "-begun-") }) {
@@ -71,7 +71,7 @@ func measure(t *testing.T, v recipes.Variant, n int) zktest.Cost {
 				}
 			})
 		}
-		watches := 1 // the lock's, on its path
+		watches := 0
 		for _, s := range sites {
 			decides(s.Wait)
 			if v == recipes.AllWatch {
