@@ -247,11 +247,11 @@ func TestDelayIsAddedToEachRoundTrip(t *testing.T) {
 	e := experiment(new(fake.World))
 	e.Recipes, e.Workloads, e.Strategies = []load.Recipe{load.Lock}, []load.Workload{load.Drain, load.Failover}, []recipes.Strategy{recipes.Handoff}
 	e.Contenders, e.Transports, e.Count = []int{3}, []bench.Transport{{Name: "direct", Open: zookeeper.Open}}, 1
-	e.Session = recipes.SessionConfig{Servers: []string{server.Addr()}, SessionTimeout: 4 * time.Second}
+	e.Session.Servers = []string{server.Addr()}
 	e.Delays = []time.Duration{0, delay}
 	seen := map[time.Duration]int{}
 	for _, trial := range e.Trials() {
-		r := must.Get(e.Run(t.Context(), trial))(t)
+		r := must.Get(failover(t, e, trial))(t)
 		seen[r.Delay]++
 		each := r.Elapsed / time.Duration(r.Operations)
 		if r.Delay != trial.Delay || each < r.Delay {

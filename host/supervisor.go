@@ -70,6 +70,7 @@ type Supervisor struct {
 	cancel context.CancelFunc
 	done   chan struct{} // closed when run has returned
 
+	pause     time.Duration  // pauseTimeout, except in tests
 	upgrades  chan *upgrade  // to run, which owns the new plugin until it has answered
 	trial     *trial         // of the latest upgrade; only run uses it
 	upgrading sync.WaitGroup // calls of Upgrade; mu protects Add, which needs ctx alive
@@ -93,7 +94,7 @@ func Supervise(ctx context.Context, cfg SupervisorConfig) (*Supervisor, error) {
 		return nil, errors.New("host: SupervisorConfig: MinBackoff and MaxBackoff must not be negative")
 	}
 	cfg = cfg.defaults()
-	s := &Supervisor{cfg: cfg, change: make(chan struct{}), done: make(chan struct{}), upgrades: make(chan *upgrade)}
+	s := &Supervisor{cfg: cfg, pause: pauseTimeout, change: make(chan struct{}), done: make(chan struct{}), upgrades: make(chan *upgrade)}
 	if !cfg.LoseSessions && !debugged() {
 		var err error
 		if s.client, err = newClient(cfg.Plugin.MeterProvider); err != nil {

@@ -19,6 +19,9 @@ import (
 	"github.com/zkrecipes/zkrecipes/recipes"
 )
 
+// SetPause replaces pauseTimeout. It is called before Upgrade.
+func (s *Supervisor) SetPause(d time.Duration) { s.pause = d }
+
 func TestBackoffDoublesUpToItsMost(t *testing.T) {
 	b := &backoff{least: 100 * time.Millisecond, most: time.Second}
 	expect := func(wants ...time.Duration) {

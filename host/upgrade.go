@@ -128,7 +128,7 @@ func (s *Supervisor) try(ctx context.Context, u *upgrade) error {
 	if u.cfg.LoseSessions || old == nil || !old.resumes() || !u.plugin.resumes() {
 		return nil
 	}
-	if err := movable(ctx, old); err != nil {
+	if err := s.movable(ctx, old); err != nil {
 		return err
 	}
 	for _, cfg := range old.link.Configs() {
@@ -148,8 +148,8 @@ func notUpgraded(err error) error { return fmt.Errorf("host: %w: %w", ErrNotUpgr
 var errSupervisorClosed = fmt.Errorf("%w: the supervisor is closed", recipes.ErrUnavailable)
 
 // movable returns ErrLosesSessions if an upgrade would now lose sessions of p.
-func movable(ctx context.Context, p *Plugin) error {
-	if err := p.link.Movable(ctx, pauseTimeout); err != nil {
+func (s *Supervisor) movable(ctx context.Context, p *Plugin) error {
+	if err := p.link.Movable(ctx, s.pause); err != nil {
 		return fmt.Errorf("%w: %w", ErrLosesSessions, err)
 	}
 	return nil
@@ -280,7 +280,7 @@ func (s *Supervisor) replace(old *Plugin, u *upgrade) *Plugin {
 // vacate makes old detach from its sessions, and waits for its exit. On error nothing has
 // changed.
 func (s *Supervisor) vacate(old *Plugin, u *upgrade) (moved func(context.Context) error, err error) {
-	old.link.Pause(u.ctx, pauseTimeout)
+	old.link.Pause(u.ctx, s.pause)
 	select {
 	case <-u.plugin.peer.gone():
 		err = fmt.Errorf("the new plugin has ended: %s", u.plugin.peer.ending())
@@ -293,7 +293,7 @@ func (s *Supervisor) vacate(old *Plugin, u *upgrade) (moved func(context.Context
 	case u.ctx.Err() != nil:
 		err = u.ctx.Err()
 	case !u.cfg.LoseSessions:
-		err = movable(u.ctx, old)
+		err = s.movable(u.ctx, old)
 	}
 	if err != nil {
 		old.link.Unpause()

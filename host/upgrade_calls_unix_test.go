@@ -62,6 +62,7 @@ func (v *surviving) becomes(state recipes.State) {
 // the new one.
 func TestAnUpgradeLetsCallsFinish(t *testing.T) {
 	v := survive(t)
+	v.supervisor.SetPause(patience)
 	h := v.holds("/l")
 	first, answer := v.writeUnanswered(h, "/first")
 	upgraded := v.upgrades(ctx(t), v.another())
@@ -145,6 +146,7 @@ func TestAnUpgradeIsCanceled(t *testing.T) {
 	})
 	t.Run("pause", func(t *testing.T) {
 		v := survive(t)
+		v.supervisor.SetPause(patience)
 		h := v.holds("/l")
 		canceled, cancel := context.WithCancel(ctx(t))
 		written, answer := v.writeUnanswered(h, "/first")
@@ -193,6 +195,7 @@ func (v *surviving) stillServedBy(old *host.Plugin, err, want error) {
 // TestTheNewPluginDiesBeforeTheOldOneDetaches: the old one still serves.
 func TestTheNewPluginDiesBeforeTheOldOneDetaches(t *testing.T) {
 	v := survive(t)
+	v.supervisor.SetPause(patience)
 	h := v.holds("/l")
 	reports := listen(t)
 	cfg := host.UpgradeConfig{Plugin: config(t, "real plugin", reports.env())}
@@ -256,6 +259,7 @@ func TestAnUpgradeAndClose(t *testing.T) {
 	for name, reach := range map[string]func(v *surviving, h recipes.Hold, started func()){
 		"start": func(_ *surviving, _ recipes.Hold, started func()) { started() },
 		"pause": func(v *surviving, h recipes.Hold, started func()) {
+			v.supervisor.SetPause(patience)
 			v.writeUnanswered(h, "/written")
 			started()
 			v.becomes(recipes.Suspended)
