@@ -139,6 +139,9 @@ func (s *session) enter(ctx context.Context, how way) (*generation, error) {
 		}
 		select {
 		case offered := <-turns:
+			if how.counted {
+				offered.in.changes.Add(1)
+			}
 			s.begins(how.waiter, offered.in, &offered)
 			return offered.in, nil
 		case <-changed:
