@@ -64,7 +64,6 @@ type Meters struct {
 	asked, requests, reconnects metric.Int64ObservableCounter
 	remaining                   metric.Float64ObservableGauge
 
-	reading sync.Mutex // held while figures are read
 	mu      sync.Mutex
 	sources map[*Source]struct{}
 	ended   recipes.Stats       // the figures of sessions that have ended
