@@ -84,7 +84,9 @@ type Config struct {
 	//
 	// MeterProvider gets the metrics of the calls, and those of the sessions and recipes:
 	// docs/operating.md lists them. At each collection, the host asks the plugin for the
-	// counters of each session, for a second at most.
+	// counters of each session, for a second at most. Each Launch registers with the provider
+	// and stays registered; a Supervisor registers once. If two plugins that run report to one
+	// provider, zkrecipes.deadline.remaining is that of one of them.
 	//
 	// Both are OpenTelemetry's API; the application supplies the SDK. nil disables traces
 	// or metrics at no cost, whatever the global providers are.

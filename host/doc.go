@@ -46,7 +46,8 @@
 //   - A Close that was in flight fails with recipes.ErrUnknownOutcome too. No plugin
 //     resumes its session, so ZooKeeper frees what it held at the session timeout.
 //   - If another client has deleted the znode of a grant, only that grant is lost: Done
-//     closes, and Err matches recipes.ErrNotHeld. The session continues.
+//     closes, and Err matches recipes.ErrNotHeld. The session continues. The same happens if
+//     the next plugin does not support the recipe of the grant, or its dialect.
 //   - Stats count from the start of the latest plugin.
 //
 // A plugin that exits by itself or by SIGTERM closes its sessions, and they are lost. A

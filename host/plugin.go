@@ -104,9 +104,7 @@ func (p *Plugin) attach(ctx context.Context, conn *grpc.ClientConn) error {
 		_, err = st.Recv()
 	}
 	if err == nil && p.client == nil {
-		var info Info
-		info, err = p.Info(ctx)
-		p.can = info.Capabilities
+		p.can, err = p.link.Capabilities(ctx)
 	}
 	if !stop() && err == nil {
 		err = ctx.Err()

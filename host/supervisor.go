@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/zkrecipes/zkrecipes/internal/rpc/client"
+	"github.com/zkrecipes/zkrecipes/internal/telemetry"
 	"github.com/zkrecipes/zkrecipes/recipes"
 )
 
@@ -84,6 +85,7 @@ type Supervisor struct {
 func (c SupervisorConfig) defaults() SupervisorConfig {
 	c.MinBackoff = cmp.Or(c.MinBackoff, 100*time.Millisecond)
 	c.MaxBackoff = max(cmp.Or(c.MaxBackoff, 30*time.Second), c.MinBackoff)
+	c.Plugin.MeterProvider = telemetry.Shared(c.Plugin.MeterProvider)
 	return c
 }
 

@@ -6,12 +6,16 @@ import (
 	"os"
 	"path/filepath"
 	"strings"
+	"sync/atomic"
 	"testing"
 	"time"
 
 	"github.com/hashicorp/go-hclog"
+	"go.opentelemetry.io/otel/metric"
+	sdkmetric "go.opentelemetry.io/otel/sdk/metric"
 
 	"github.com/zkrecipes/zkrecipes/host"
+	"github.com/zkrecipes/zkrecipes/internal/telemetry"
 	"github.com/zkrecipes/zkrecipes/internal/testing/must"
 	"github.com/zkrecipes/zkrecipes/recipes"
 )
@@ -52,10 +56,11 @@ func supervised(t *testing.T, s *host.Supervisor) recipes.Client {
 }
 
 // TestCrashedPluginIsRestarted: with LoseSessions its sessions are lost and stay lost. Open
-// returns another session.
+// returns another session. All plugins report to the same meters.
 func TestCrashedPluginIsRestarted(t *testing.T) {
-	out := &logged{}
+	out, provider := &logged{}, &countedProvider{MeterProvider: sdkmetric.NewMeterProvider()}
 	cfg := config(t, "plugin")
+	cfg.MeterProvider = provider
 	cfg.Logger = hclog.New(&hclog.LoggerOptions{Output: out})
 	s, changes := supervise(t, cfg)
 	for range 3 {
@@ -76,11 +81,27 @@ func TestCrashedPluginIsRestarted(t *testing.T) {
 			t.Errorf("the session was resumed: %v", session.Err())
 		}
 	}
+	if n := provider.meters.Load(); n != 1 {
+		t.Errorf("the provider was asked for %d meters", n)
+	}
 	for _, want := range []string{"its sessions are lost", "was started again"} {
 		if !strings.Contains(out.String(), want) {
 			t.Errorf("the log lacks %q", want)
 		}
 	}
+}
+
+// countedProvider counts the meters of this project.
+type countedProvider struct {
+	metric.MeterProvider
+	meters atomic.Int64
+}
+
+func (p *countedProvider) Meter(name string, options ...metric.MeterOption) metric.Meter {
+	if name == telemetry.Scope {
+		p.meters.Add(1)
+	}
+	return p.MeterProvider.Meter(name, options...)
 }
 
 func TestSupervisorCloses(t *testing.T) {

@@ -8,6 +8,7 @@ import (
 	"sync"
 	"time"
 
+	"github.com/zkrecipes/zkrecipes/internal/telemetry"
 	"github.com/zkrecipes/zkrecipes/recipes"
 )
 
@@ -93,6 +94,7 @@ func (s *Supervisor) Upgrade(ctx context.Context, cfg UpgradeConfig) error {
 	s.mu.Unlock()
 	defer s.upgrading.Done()
 
+	cfg.Plugin.MeterProvider = telemetry.Shared(cfg.Plugin.MeterProvider)
 	u := &upgrade{cfg: cfg, ctx: ctx, answer: make(chan upgraded, 1)}
 	if err := s.allows(u, s.Plugin()); err != nil {
 		return notUpgraded(err)

@@ -46,7 +46,8 @@ type Session interface {
 	//
 	// If ctx ends or the connection fails first, the session has ended for this process,
 	// and the error matches ErrUnknownOutcome. The server then deletes the znodes at the
-	// session timeout at the latest. Later calls wait for the first and return its result.
+	// session timeout at the latest. Later calls wait for the first, or for the end of
+	// their ctx, and return its result.
 	Close(ctx context.Context) error
 }
 

@@ -19,11 +19,12 @@ type Source struct {
 	// Remaining returns the time until the session's deadline. It sends nothing.
 	Remaining func() time.Duration
 
-	lost   bool          // under Meters.mu
-	latest recipes.Stats // under Meters.mu
+	reading chan struct{} // holds one element while the figures are read
+	lost    bool          // under Meters.mu
+	latest  recipes.Stats // under Meters.mu
 }
 
-// patience bounds the reading of all sources in a collection.
+// patience bounds a call of Read.
 const patience = time.Second
 
 // Opened counts a session. Call Lost and then Forget when it ends.
@@ -31,6 +32,7 @@ func (m *Meters) Opened(s *Source) {
 	if m == nil {
 		return
 	}
+	s.reading = make(chan struct{}, 1)
 	m.sessions.Add(context.Background(), 1)
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -62,31 +64,41 @@ func (m *Meters) Forget(s *Source) {
 	}
 }
 
-// Read reads the figures of these sessions: at each collection, and before they become
-// unavailable. Only one call runs at a time: figures that arrive after later ones would look like
-// those of another process.
+// Read reads the figures of these sessions, until ctx ends: at each collection, and before they
+// become unavailable.
 func (m *Meters) Read(ctx context.Context, sources ...*Source) {
 	if m == nil {
 		return
 	}
-	m.reading.Lock()
-	defer m.reading.Unlock()
 	ctx, cancel := context.WithTimeout(ctx, patience)
 	defer cancel()
 	for _, s := range sources {
-		now, err := s.Stats(ctx)
-		if err != nil {
-			continue
-		}
-		m.mu.Lock()
-		if _, ok := m.sources[s]; ok {
-			if fell(s.latest, now) { // another process has resumed the session, and counts from 0
-				m.ended = sum(m.ended, s.latest)
-			}
-			s.latest = now
-		}
-		m.mu.Unlock()
+		m.read(ctx, s)
 	}
+}
+
+// read reads one session. Only one call of it runs at a time for a session: figures that arrive
+// after later ones would look like those of another process.
+func (m *Meters) read(ctx context.Context, s *Source) {
+	select {
+	case s.reading <- struct{}{}:
+	case <-ctx.Done():
+		return
+	}
+	defer func() { <-s.reading }()
+	now, err := s.Stats(ctx)
+	if err != nil {
+		return
+	}
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	if _, ok := m.sources[s]; !ok {
+		return
+	}
+	if fell(s.latest, now) { // another process has resumed the session, and counts from 0
+		m.ended = sum(m.ended, s.latest)
+	}
+	s.latest = now
 }
 
 // observe reports the figures at a collection.

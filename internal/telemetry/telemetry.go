@@ -64,7 +64,6 @@ type Meters struct {
 	asked, requests, reconnects metric.Int64ObservableCounter
 	remaining                   metric.Float64ObservableGauge
 
-	reading sync.Mutex // held while figures are read
 	mu      sync.Mutex
 	sources map[*Source]struct{}
 	ended   recipes.Stats       // the figures of sessions that have ended
@@ -74,8 +73,11 @@ type Meters struct {
 // NewMeters returns the meters of p, or nil if p is nil. They stay registered with p, because
 // their counters must not fall.
 func NewMeters(p metric.MeterProvider) (*Meters, error) {
-	if p == nil {
+	switch p := p.(type) {
+	case nil:
 		return nil, nil
+	case *shared:
+		return p.meters()
 	}
 	m := p.Meter(Scope)
 	var err [9]error
@@ -104,6 +106,20 @@ func NewMeters(p metric.MeterProvider) (*Meters, error) {
 	}
 	_, err[8] = m.RegisterCallback(all.observe, all.asked, all.requests, all.reconnects, all.remaining)
 	return all, err[8]
+}
+
+// Shared returns a provider for which NewMeters always returns the same meters. Plugins that follow
+// each other use one, so that each restart does not register more.
+func Shared(p metric.MeterProvider) metric.MeterProvider {
+	if p == nil {
+		return nil
+	}
+	return &shared{p, sync.OnceValues(func() (*Meters, error) { return NewMeters(p) })}
+}
+
+type shared struct {
+	metric.MeterProvider
+	meters func() (*Meters, error)
 }
 
 // Granted counts a hold that begins.

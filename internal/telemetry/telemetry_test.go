@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	sdkmetric "go.opentelemetry.io/otel/sdk/metric"
@@ -88,6 +89,28 @@ func TestASourceThatHangsDelaysACollectionOnce(t *testing.T) {
 	if got := counters(t, reader); got[telemetry.Sessions] != 50 || hung != 1 {
 		t.Errorf("%v; %d sources have waited", got, hung)
 	}
+}
+
+// A session that is closed is read once more. That ends with the caller's context, also if a
+// collection is reading the session, and waits for no other session.
+func TestAReadWaitsForNoOtherSession(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		m := must.Get(telemetry.NewMeters(sdkmetric.NewMeterProvider()))(t)
+		hung := &telemetry.Source{Stats: func(ctx context.Context) (recipes.Stats, error) { <-ctx.Done(); return recipes.Stats{}, ctx.Err() }}
+		quick := &telemetry.Source{Stats: func(context.Context) (recipes.Stats, error) { return recipes.Stats{}, nil }}
+		m.Opened(hung)
+		m.Opened(quick)
+		go m.Read(t.Context(), hung)
+		synctest.Wait()
+		for source, patience := range map[*telemetry.Source]time.Duration{quick: 0, hung: 100 * time.Millisecond} {
+			ctx, cancel := context.WithTimeout(t.Context(), 100*time.Millisecond)
+			defer cancel()
+			began := time.Now()
+			if m.Read(ctx, source); time.Since(began) != patience {
+				t.Errorf("it has waited %v; want %v", time.Since(began), patience)
+			}
+		}
+	})
 }
 
 func TestWithoutAProviderThereAreNoMeters(t *testing.T) {

@@ -30,8 +30,8 @@ type acquirer func(ctx context.Context, requestID string, resumed *pb.Grant) (an
 // itself delivers the place. If the plugin ends and the session continues, the call is
 // repeated. A contender whose place is known keeps it.
 func (r recipe) acquire(ctx context.Context, capability string, joined func(recipes.Place), ask acquirer) (*remoteGrant, answer, error) {
-	if err := r.check(ctx); err != nil {
-		return nil, nil, err
+	if r.invalid != nil {
+		return nil, nil, r.invalid
 	}
 	if err := ctx.Err(); err != nil {
 		return nil, nil, fmt.Errorf("%s: %w", r, err)
@@ -50,7 +50,7 @@ func (r recipe) acquire(ctx context.Context, capability string, joined func(reci
 	}()
 	for {
 		var a answer
-		err := s.complete(ctx, way{waiter: w}, func(ctx context.Context) (err error) {
+		err := s.complete(ctx, way{waiter: w, needs: r.needs}, func(ctx context.Context) (err error) {
 			if t := w.on; s.announces(joined) { // mu is not needed: only this goroutine sets w.on
 				ctx = carry.WithEarly(ctx, func(part []byte) {
 					if p, ok := wire.EarlyPlace(part); ok {
@@ -79,7 +79,7 @@ func (r recipe) acquire(ctx context.Context, capability string, joined func(reci
 			return nil, nil, fmt.Errorf("%s: %w: the plugin's answer has no grant", r, recipes.ErrInternal)
 		}
 		g := &remoteGrant{
-			s: s, id: id, recipe: capability, ask: ask, lost: make(chan struct{}),
+			s: s, id: id, recipe: capability, needs: r.needs, ask: ask, lost: make(chan struct{}),
 			token: recipes.Token(a.GetGrant().GetToken()), znode: a.GetGrant().GetZnode(),
 		}
 		late, err := s.remember(g, w)

@@ -87,6 +87,74 @@ func TestAPluginIsAskedForItsDialectsOnce(t *testing.T) {
 	}
 }
 
+// The session moves to an older plugin while a call is in flight, or something is held. The first
+// plugin's capabilities then say nothing about the plugin that gets the call.
+func TestWhatAnOlderPluginIgnoresIsNotSentToItAfterAMove(t *testing.T) {
+	for method, call := range map[string]func(t *testing.T, s recipes.Client, before *spy, move func()) error{
+		"Acquire": func(t *testing.T, s recipes.Client, before *spy, move func()) error {
+			before.loseAnswer("Acquire", move)
+			_, err := lock(t, s, recipes.LockConfig{Dialect: recipes.Kazoo}).TryAcquire(ctx(t))
+			return err
+		},
+		"AcquirePermit": func(t *testing.T, s recipes.Client, _ *spy, move func()) error { // a waiter whose place is known
+			joined := make(chan recipes.Place, 2)
+			m := must.Get(s.Semaphore("/s", recipes.SemaphoreConfig{Permits: 1, Dialect: recipes.Kazoo, Joined: func(p recipes.Place) { joined <- p }}))(t)
+			holder := must.Get(m.Acquire(ctx(t)))(t)
+			next(t, joined)
+			failed := make(chan error, 1)
+			go func() { _, err := m.Acquire(ctx(t)); failed <- err }()
+			next(t, joined)
+			move()
+			matches(t, holder.Release(ctx(t)), recipes.ErrNotHeld)
+			return next(t, failed)
+		},
+		"Contenders": func(t *testing.T, s recipes.Client, before *spy, move func()) error {
+			before.loseAnswer("Contenders", move)
+			_, err := lock(t, s, recipes.LockConfig{Dialect: recipes.Kazoo}).Contenders(ctx(t))
+			return err
+		},
+		"AddCount": func(t *testing.T, s recipes.Client, before *spy, move func()) error {
+			before.refuse("AddCount", func() error { move(); return recipes.ErrSessionLost }) // the plugin was detached
+			_, err := must.Get(s.Counter("/c", recipes.CounterConfig{Dialect: recipes.Curator}))(t).Add(ctx(t), 1)
+			return err
+		},
+		"Join": func(t *testing.T, s recipes.Client, _ *spy, move func()) error { // resumes the hold
+			m := must.Get(must.Get(s.Group("/g", recipes.GroupConfig{Dialect: recipes.Kazoo}))(t).Join(ctx(t), nil))(t)
+			move()
+			_ = m.Update(ctx(t), nil) // when the next plugin serves the session
+			return m.Err()
+		},
+		"WatchMembers": func(t *testing.T, s recipes.Client, _ *spy, move func()) error {
+			g := must.Get(s.Group("/g", recipes.GroupConfig{Dialect: recipes.Kazoo}))(t)
+			members := must.Get(g.Watch(ctx(t)))(t)
+			next(t, members)
+			move()
+			if m := next(t, members); m != nil {
+				t.Errorf("the older plugin reports the members %v", m)
+			}
+			_, err := g.Watch(ctx(t))
+			return err
+		},
+		"Write": func(t *testing.T, s recipes.Client, before *spy, move func()) error {
+			h, other := acquire(t, s), must.Get(must.Get(s.Lock("/other", recipes.LockConfig{}))(t).Acquire(ctx(t)))(t)
+			both := []recipes.Op{recipes.Held(other)}
+			must.Do(t, h.Write(ctx(t), both...))
+			before.refuse("Write", func() error { move(); return recipes.ErrSessionLost })
+			return h.Write(ctx(t), both...)
+		},
+	} {
+		t.Run(method, func(t *testing.T) {
+			t.Parallel()
+			s, before, after, move := moving(t)
+			after.able = []string{"resume"}
+			matches(t, call(t, s, before, move), recipes.ErrUnsupported)
+			if n := after.count(method); n > 0 {
+				t.Errorf("it was sent %d times", n)
+			}
+		})
+	}
+}
+
 // A plugin that could not be asked may know the dialect.
 func TestAnUnansweredQuestionIsNoRefusalOfADialect(t *testing.T) {
 	spy := newSpy()

@@ -17,6 +17,7 @@ type remoteGrant struct {
 	s      *session
 	id     string // the request id of the call that asked for it
 	recipe string
+	needs  string // a capability of the plugins that can resume it; may be ""
 	token  recipes.Token
 	znode  string
 
@@ -112,7 +113,7 @@ func (g *remoteGrant) Write(ctx context.Context, ops ...recipes.Op) error {
 	for i, op := range ops {
 		err := op.Validate()
 		if err == nil && op.Grant() != nil {
-			messages[i].RequestId, err = g.beside(ctx, op.Grant())
+			messages[i].RequestId, err = g.beside(op.Grant())
 		}
 		if err != nil {
 			return fmt.Errorf("guarded write: operation %d: %w", i, err)
@@ -130,17 +131,13 @@ type remote interface{ grant() *remoteGrant }
 
 func (g *remoteGrant) grant() *remoteGrant { return g }
 
-// beside returns the request id of another grant of the session, if the plugin can check it.
-func (g *remoteGrant) beside(ctx context.Context, other recipes.Grant) (id string, err error) {
+// beside returns the request id of another grant of the session.
+func (g *remoteGrant) beside(other recipes.Grant) (id string, err error) {
 	r, ok := other.(remote)
 	if !ok || r.grant().s != g.s {
 		return "", fmt.Errorf("%w: %s is not a grant of this session", recipes.ErrInvalid, other.Znode())
 	}
-	can, err := g.s.can(ctx, "guarded write", "held")
-	if err == nil && !can {
-		err = fmt.Errorf("%w: the plugin cannot check several grants", recipes.ErrUnsupported)
-	}
-	return r.grant().id, err
+	return r.grant().id, nil
 }
 
 // releaseGrant releases the grant. The release continues when ctx ends. The first call is

@@ -23,8 +23,9 @@ func (q queued[H]) Acquire(ctx context.Context) (H, error)    { return q.acquire
 func (q queued[H]) TryAcquire(ctx context.Context) (H, error) { return q.acquire(ctx, true) }
 
 func (q queued[H]) acquire(ctx context.Context, try bool) (none H, err error) {
+	ask := q.ask // the function below keeps only this of q alive
 	g, a, err := q.recipe.acquire(ctx, q.capability, q.joined, func(ctx context.Context, id string, resumed *pb.Grant) (answer, error) {
-		return q.ask(ctx, id, try, resumed)
+		return ask(ctx, id, try, resumed)
 	})
 	if err != nil {
 		return none, err

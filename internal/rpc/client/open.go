@@ -103,11 +103,11 @@ func (p *Plugin) authenticates(ctx context.Context, cfg recipes.SessionConfig) e
 	if cfg.SASL == nil {
 		return nil
 	}
-	info, err := p.client.plugins.Info(p.to(ctx), &pb.InfoRequest{})
+	all, err := p.Capabilities(ctx)
 	if err != nil {
 		return unserved{err}
 	}
-	if !slices.Contains(info.GetCapabilities(), "sasl") {
+	if !slices.Contains(all, "sasl") {
 		return fmt.Errorf("%w: the plugin does not support SASL", recipes.ErrUnsupported)
 	}
 	return nil

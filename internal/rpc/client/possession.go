@@ -153,6 +153,9 @@ func (s *session) retry(ctx context.Context, rpc func(context.Context) error) (r
 
 // resume makes another plugin resume the grant.
 func (g *remoteGrant) resume(ctx context.Context) error {
+	if err := needs(ctx, g.needs); err != nil {
+		return err
+	}
 	a, err := g.ask(ctx, g.id, &pb.Grant{Token: int64(g.token), Znode: g.znode})
 	if err == nil && recipes.Token(a.GetGrant().GetToken()) != g.token {
 		err = wire.ToStatus(fmt.Errorf("%w: it was resumed with token %d", errNotResumed, a.GetGrant().GetToken()), nil)

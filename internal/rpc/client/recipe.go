@@ -11,6 +11,7 @@ import (
 	"google.golang.org/protobuf/proto"
 
 	"github.com/zkrecipes/zkrecipes/internal/feed"
+	"github.com/zkrecipes/zkrecipes/internal/rpc/carry"
 	"github.com/zkrecipes/zkrecipes/internal/rpc/wire"
 	pb "github.com/zkrecipes/zkrecipes/plugin/proto/zkrecipes/v1"
 	"github.com/zkrecipes/zkrecipes/recipes"
@@ -27,6 +28,7 @@ type recipe struct {
 	path    string
 	what    string // in errors: "lock /path"
 	dialect string // in wire form, see wire.ToDialect
+	needs   string // a capability of the plugin; may be ""
 	invalid error  // of the name or the key that the call is about
 }
 
@@ -39,6 +41,9 @@ func (s *session) at(kind, path string, d recipes.Dialect, invalid ...error) (re
 		return r, err
 	}
 	r.dialect, err = wire.ToDialect(d)
+	if r.dialect != "" { // a plugin that ignores it would create a contender that does not exclude the dialect's
+		r.needs = "dialects"
+	}
 	if err = cmp.Or(append([]error{err}, invalid...)...); err != nil {
 		return r, fmt.Errorf("%s: %w", r, err)
 	}
@@ -66,35 +71,20 @@ func (r recipe) String() string   { return r.what }
 // about returns the recipe with another name in errors.
 func (r recipe) about(what string) recipe { r.what = what; return r }
 
-// check returns invalid, or ErrUnsupported if the plugin ignores a request's dialect. Such a
-// plugin would create a contender of the default dialect, which does not exclude the contenders
-// that it should.
-func (r recipe) check(ctx context.Context) error {
-	if r.invalid != nil || r.dialect == "" {
-		return r.invalid
+// needs returns ErrUnsupported, like the plugin's own answer, if the plugin that ctx names lacks a
+// capability. Before a call has begun, it is not known which plugin gets it.
+func needs(ctx context.Context, capability string) error {
+	if capability == "" {
+		return nil
 	}
-	can, err := r.s.can(ctx, r.what, "dialects")
-	if err == nil && !can {
-		err = fmt.Errorf("%s: %w: the plugin does not support dialects such as %q", r, recipes.ErrUnsupported, r.dialect)
+	all, err := ctx.Value(pluginKey{}).(*Plugin).Capabilities(ctx)
+	if err != nil {
+		return carry.UnsentError{Err: err}
 	}
-	return err
-}
-
-// can reports whether the plugin has a capability. Each plugin is asked once.
-func (s *session) can(ctx context.Context, what, capability string) (bool, error) {
-	p := s.latest().plugin
-	known := p.capabilities.Load()
-	if known == nil {
-		info, err := read(ctx, recipe{s: s, what: what}, s.plugins.Info, &pb.InfoRequest{},
-			func(a *pb.InfoResponse) *pb.InfoResponse { return a })
-		if err != nil {
-			return false, err
-		}
-		asked := info.GetCapabilities()
-		known = &asked
-		p.capabilities.Store(known)
+	if !slices.Contains(all, capability) {
+		return wire.ToStatus(fmt.Errorf("%w: the plugin lacks the capability %q", recipes.ErrUnsupported, capability), nil)
 	}
-	return slices.Contains(*known, capability), nil
+	return nil
 }
 
 // A method is a method of a plugin service.
@@ -106,11 +96,11 @@ func nothing[A any](A) struct{} { return struct{}{} }
 // read makes a call that changes nothing, or that may be repeated although it does. The call
 // ends with ctx and with the session. On error the result is zero.
 func read[Q, A, T any](ctx context.Context, r recipe, ask method[Q, A], request Q, convert func(A) T) (none T, err error) {
-	if err := r.check(ctx); err != nil {
-		return none, err
+	if r.invalid != nil {
+		return none, r.invalid
 	}
 	var answer A
-	err = r.s.complete(ctx, way{}, func(ctx context.Context) (err error) { answer, err = ask(ctx, request); return err })
+	err = r.s.complete(ctx, way{needs: r.needs}, func(ctx context.Context) (err error) { answer, err = ask(ctx, request); return err })
 	if err != nil {
 		return none, r.s.explain(ctx, r.what, err)
 	}
@@ -120,9 +110,10 @@ func read[Q, A, T any](ctx context.Context, r recipe, ask method[Q, A], request 
 // write makes a call that changes something; how says whether it may be repeated. On error the
 // result is zero.
 func write[Q, A, T any](ctx context.Context, r recipe, how way, ask method[Q, A], request Q, convert func(A) T) (none T, err error) {
-	if err := r.check(ctx); err != nil {
-		return none, err
+	if r.invalid != nil {
+		return none, r.invalid
 	}
+	how.needs = r.needs
 	var answer A
 	err = r.s.write(ctx, how, func(ctx context.Context) (err error) { answer, err = ask(ctx, request); return err })
 	if err != nil {
@@ -139,10 +130,15 @@ func change[Q, A any](ctx context.Context, r recipe, how way, ask method[Q, A], 
 
 // follow opens a stream of values: see watch.
 func follow[Q, M, T any](ctx context.Context, r recipe, open method[Q, grpc.ServerStreamingClient[M]], request Q, value func(*M) T) (<-chan T, error) {
-	if err := r.check(ctx); err != nil {
-		return nil, err
+	if r.invalid != nil {
+		return nil, r.invalid
 	}
-	return watch(ctx, r.s, r.what, func(ctx context.Context) (grpc.ServerStreamingClient[M], error) { return open(ctx, request) }, value)
+	return watch(ctx, r.s, r.what, func(ctx context.Context) (grpc.ServerStreamingClient[M], error) {
+		if err := needs(ctx, r.needs); err != nil {
+			return nil, err
+		}
+		return open(ctx, request)
+	}, value)
 }
 
 func (s *session) Contenders(ctx context.Context, path string, kinds ...recipes.Kind) (recipes.Lines, error) {

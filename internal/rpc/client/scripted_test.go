@@ -28,14 +28,17 @@ type scripted struct {
 	pb.UnimplementedSessionServiceServer
 	pb.UnimplementedLockServiceServer
 	pb.UnimplementedGrantServiceServer
+	pb.UnimplementedTransactionServiceServer
 
 	open    func(leaseStream, *pb.Resume) error // after Start
 	acquire func(*pb.AcquireRequest) (*pb.AcquireResponse, error)
+	begin   func(*pb.BeginTransactionRequest) (*pb.BeginTransactionResponse, error)
 	detach  func(context.Context) error
 	write   func() error // may be nil
+	drop    func()       // may be nil
 
 	abandoned chan string // may be nil
-	acquired  func()      // is called when the host has the answer to Acquire; may be nil
+	acquired  func()      // is called when the host has the answer to Acquire or BeginTransaction; may be nil
 }
 
 func (s *scripted) Open(st leaseStream) error {
@@ -48,6 +51,10 @@ func (s *scripted) Open(st leaseStream) error {
 
 func (s *scripted) Acquire(_ context.Context, r *pb.AcquireRequest) (*pb.AcquireResponse, error) {
 	return s.acquire(r)
+}
+
+func (s *scripted) BeginTransaction(_ context.Context, r *pb.BeginTransactionRequest) (*pb.BeginTransactionResponse, error) {
+	return s.begin(r)
 }
 
 func (s *scripted) Abandon(_ context.Context, r *pb.AbandonRequest) (*pb.AbandonResponse, error) {
@@ -67,12 +74,16 @@ func (s *scripted) Write(ctx context.Context, r *pb.WriteRequest) (*pb.WriteResp
 }
 
 func (s *scripted) DropRest(context.Context, *pb.DropRestRequest) (*pb.DropRestResponse, error) {
+	if s.drop != nil {
+		s.drop()
+	}
 	return &pb.DropRestResponse{}, nil
 }
 
 func (s *scripted) intercept(ctx context.Context, method string, r, reply any, cc *grpc.ClientConn, invoke grpc.UnaryInvoker, opts ...grpc.CallOption) error {
 	err := invoke(ctx, method, r, reply, cc, opts...)
-	if method == pb.LockService_Acquire_FullMethodName && s.acquired != nil {
+	asks := method == pb.LockService_Acquire_FullMethodName || method == pb.TransactionService_BeginTransaction_FullMethodName
+	if asks && s.acquired != nil {
 		s.acquired()
 	}
 	return err
@@ -108,6 +119,7 @@ func play(t *testing.T, c *client.Client, s *scripted) (p *client.Plugin, kill f
 	pb.RegisterSessionServiceServer(g, s)
 	pb.RegisterLockServiceServer(g, s)
 	pb.RegisterGrantServiceServer(g, s)
+	pb.RegisterTransactionServiceServer(g, s)
 	var serving sync.WaitGroup
 	serving.Go(func() { _ = g.Serve(listener) })
 	conn := must.Get(grpc.NewClient("passthrough:///test", grpc.WithTransportCredentials(insecure.NewCredentials()),

@@ -54,8 +54,9 @@ type session struct {
 	owned    map[string]possession // known to the owner, including grants being released
 	changed  chan struct{}         // closed, and replaced, when serving changes
 
-	closing  sync.Once
-	closeErr error
+	closing    atomic.Bool
+	closeEnded chan struct{} // closed when closeErr is set
+	closeErr   error
 }
 
 func newSession(c *Client, cfg recipes.SessionConfig, t *generation, o *pb.Opened) *session {
@@ -65,7 +66,7 @@ func newSession(c *Client, cfg recipes.SessionConfig, t *generation, o *pb.Opene
 		events: feed.New(recipes.Event{State: t.state}),
 		held:   make(map[string]*remoteGrant), owned: make(map[string]possession), waiters: make(map[string]*waiter),
 		resumable: len(o.GetTicket()) > 0 && t.plugin.died != nil,
-		newest:    t, owner: t, changed: make(chan struct{}),
+		newest:    t, owner: t, changed: make(chan struct{}), closeEnded: make(chan struct{}),
 	}
 	t.ready = true
 	s.serving.Store(t)
@@ -229,8 +230,15 @@ func (s *session) Stats(ctx context.Context) (recipes.Stats, error) {
 }
 
 func (s *session) Close(ctx context.Context) error {
-	s.closing.Do(func() { s.closeErr = s.close(ctx) })
-	return s.closeErr
+	if s.closing.CompareAndSwap(false, true) {
+		s.closeErr = s.close(ctx)
+		close(s.closeEnded)
+	}
+	err := outcome(ctx, s.closeEnded, &s.closeErr)
+	if err != nil && err == ctx.Err() {
+		return fmt.Errorf("close session: another call is closing it: %w: %w", recipes.ErrUnknownOutcome, err)
+	}
+	return err
 }
 
 func (s *session) close(ctx context.Context) error {

@@ -118,6 +118,28 @@ func TestShutdownNotifiesTheHostBeforeItCloses(t *testing.T) {
 	matches(t, err, recipes.ErrUnavailable)
 }
 
+// The first call waits for a frozen plugin. When it has returned, its result is that of all calls.
+func TestASecondCloseEndsWithItsContext(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		l := newLink(t)
+		s := l.open(t, 0)
+		l.wire.freeze()
+		first := make(chan error, 1)
+		go func() { first <- s.Close(ctx(t)) }()
+		synctest.Wait()
+		called := time.Now()
+		c, cancel := context.WithTimeout(ctx(t), time.Second)
+		defer cancel()
+		matches(t, s.Close(c), recipes.ErrUnknownOutcome, context.DeadlineExceeded)
+		if d := time.Since(called); d > time.Second {
+			t.Errorf("it returned after %v", d)
+		}
+		l.wire.thaw()
+		must.Report(t, <-first)
+		must.Report(t, s.Close(c))
+	})
+}
+
 func TestCloseDoesNotHangOnAFrozenPlugin(t *testing.T) {
 	l := newLink(t)
 	s := l.open(t, 0)

@@ -10,6 +10,7 @@ import (
 	"google.golang.org/grpc/status"
 
 	rpcwire "github.com/zkrecipes/zkrecipes/internal/rpc/wire"
+	pb "github.com/zkrecipes/zkrecipes/plugin/proto/zkrecipes/v1"
 )
 
 // spy counts the unary calls of a client and can drop an answer.
@@ -18,6 +19,7 @@ type spy struct {
 	calls   map[string]int
 	after   map[string]func() error // called once when the server has answered; its result replaces the answer
 	instead map[string]func() error // answers the next call, which is not sent
+	able    []string                // replaces the plugin's capabilities, unless it is nil
 }
 
 func newSpy() *spy {
@@ -39,6 +41,9 @@ func (s *spy) intercept(ctx context.Context, method string, req, reply any, cc *
 		return rpcwire.ToStatus(refuse(), nil)
 	}
 	err := invoke(ctx, method, req, reply, cc, opts...)
+	if info, ok := reply.(*pb.InfoResponse); ok && s.able != nil {
+		info.Capabilities = s.able
+	}
 	if answer != nil {
 		return answer()
 	}

@@ -41,7 +41,9 @@ func (t *transaction) Begin(ctx context.Context, payload []byte, sites ...string
 		return fmt.Errorf("%s: %w", t, err)
 	}
 	id := t.s.requestID()
-	name, err := write(ctx, t.recipe, once.by(id), t.s.transactions.BeginTransaction, &pb.BeginTransactionRequest{
+	how, done := t.beginning(once.by(id))
+	defer done()
+	name, err := write(ctx, t.recipe, how, t.s.transactions.BeginTransaction, &pb.BeginTransactionRequest{
 		Session: t.s.handle, Path: t.path, Variant: string(t.variant), Payload: payload, Sites: sites, RequestId: id,
 	}, (*pb.BeginTransactionResponse).GetTransaction)
 	if err == nil {
@@ -57,6 +59,14 @@ func (t *transaction) Begin(ctx context.Context, payload []byte, sites ...string
 		return err
 	}})
 	return nil
+}
+
+// beginning is for a call that begins a part: DropRest, which could delete it, waits for done.
+func (t *transaction) beginning(how way) (_ way, done func()) {
+	w := &waiter{turns: make(chan turn, 1), always: true}
+	how.waiter = w
+	t.s.expect(how.id, w)
+	return how, func() { t.s.unexpect(how.id, w) }
 }
 
 // undone returns an error if ctx was cancelled, although the call with that id has succeeded. The
@@ -106,11 +116,9 @@ func (t *transaction) Abort(ctx context.Context, reason string) (recipes.Decisio
 }
 
 func (t *transaction) Join(ctx context.Context, name string) (recipes.Site, error) {
-	w, id := &waiter{turns: make(chan turn, 1), always: true}, t.s.requestID()
-	how := repeated(answers).by(id)
-	how.waiter = w
-	t.s.expect(id, w)
-	defer t.s.unexpect(id, w)
+	id := t.s.requestID()
+	how, done := t.beginning(repeated(answers).by(id))
+	defer done()
 	joined, err := write(ctx, t.recipe, how, t.s.transactions.JoinTransaction,
 		&pb.JoinTransactionRequest{Session: t.s.handle, Path: t.path, Site: name, RequestId: id},
 		func(a *pb.JoinTransactionResponse) *site {

@@ -5,9 +5,13 @@ import (
 	"errors"
 	"fmt"
 	"testing"
+	"testing/synctest"
+	"time"
 
+	"github.com/zkrecipes/zkrecipes/internal/rpc/client"
 	"github.com/zkrecipes/zkrecipes/internal/testing/must"
 	"github.com/zkrecipes/zkrecipes/internal/testing/zktest"
+	pb "github.com/zkrecipes/zkrecipes/plugin/proto/zkrecipes/v1"
 	"github.com/zkrecipes/zkrecipes/recipes"
 	"github.com/zkrecipes/zkrecipes/recipes/zookeeper"
 )
@@ -93,6 +97,57 @@ func TestCoordinatorKeepsItsRoleAfterTheAnswer(t *testing.T) {
 	if err != nil || !status.Coordinated || c.count("Abandon") > 0 {
 		t.Errorf("%+v, %v; abandoned %d times", status, err, c.count("Abandon"))
 	}
+}
+
+// The plugin dies after its answer, before the caller has it. The next plugin resumes the
+// coordinator: DropRest would delete it.
+func TestACoordinatorThatHasJustBegunIsResumed(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		c, made := client.Unconnected(), make(chan string, 9)
+		begin := func(r *pb.BeginTransactionRequest) (*pb.BeginTransactionResponse, error) {
+			made <- "begin " + r.GetResumed()
+			return &pb.BeginTransactionResponse{Transaction: "tx-1"}, nil
+		}
+		var kill func()
+		_, kill = play(t, c, &scripted{open: serves(time.Hour), begin: begin, acquired: func() {
+			kill()
+			play(t, c, &scripted{open: serves(time.Hour), begin: begin, drop: func() { made <- "drop" }})
+			synctest.Wait()
+		}})
+		s := openScripted(t, c)
+		must.Do(t, must.Get(s.Transaction("/tx", recipes.TransactionConfig{Variant: recipes.CoordinatorOnly}))(t).Begin(ctx(t), nil, "a"))
+		until(t, s, recipes.Connected)
+		for _, want := range []string{"begin ", "begin tx-1", "drop"} {
+			if got := next(t, made); got != want {
+				t.Errorf("%q was called; want %q", got, want)
+			}
+		}
+	})
+}
+
+// A call that begins while no plugin serves the session reaches the next one before DropRest, and
+// Pause counts it once.
+func TestABeginThatWaitsForAPluginIsCountedOnce(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		c := client.Unconnected()
+		_, kill := play(t, c, &scripted{open: serves(time.Hour)})
+		s := openScripted(t, c)
+		kill()
+		until(t, s, recipes.Suspended)
+		began := make(chan error, 1)
+		tx := must.Get(s.Transaction("/tx", recipes.TransactionConfig{Variant: recipes.CoordinatorOnly}))(t)
+		go func() { began <- tx.Begin(ctx(t), nil, "a") }()
+		synctest.Wait()
+		p, _ := play(t, c, &scripted{open: serves(time.Hour), begin: func(*pb.BeginTransactionRequest) (*pb.BeginTransactionResponse, error) {
+			return &pb.BeginTransactionResponse{Transaction: "tx-1"}, nil
+		}})
+		must.Do(t, next(t, began))
+		until(t, s, recipes.Connected)
+		paused := time.Now()
+		if p.Pause(ctx(t), time.Minute); time.Since(paused) > 0 {
+			t.Errorf("Pause has waited %v for a call that has returned", time.Since(paused))
+		}
+	})
 }
 
 // A site may have joined, and the decision may have been made.

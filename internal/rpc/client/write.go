@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"sync"
 	"time"
 
@@ -84,7 +85,11 @@ func writeAs[Q, A any](ctx context.Context, g *remoteGrant, what string, ask met
 	if err := g.Err(); err != nil {
 		return fmt.Errorf("%s: %w", what, err)
 	}
-	err := g.s.complete(ctx, way{once: true, counted: true}, func(ctx context.Context) error { _, err := ask(ctx, request); return err })
+	how := way{once: true, counted: true}
+	if slices.ContainsFunc(ops, func(op recipes.Op) bool { return op.Grant() != nil }) {
+		how.needs = "held"
+	}
+	err := g.s.complete(ctx, how, func(ctx context.Context) error { _, err := ask(ctx, request); return err })
 	if err == nil {
 		return nil
 	}
