@@ -91,8 +91,9 @@ func (s *Session) deleteOwned(life context.Context, path string, stat Stat, dele
 	})
 }
 
-// deleteVersion deletes a znode of this session by its version. record returns it before each
-// request, which is not sent if the connection has ended since. sent is as in deletes.
+// deleteVersion deletes a znode of this session by its version. record runs before each request
+// and returns the znode's record. If the connection has ended since, the request is not sent. sent
+// reports whether an earlier request was sent.
 func (s *Session) deleteVersion(life context.Context, path string, record func(sent bool) (Stat, error)) error {
 	d := exchange{session: s}
 	d.prepare = func() error {
@@ -110,9 +111,9 @@ func (s *Session) deleteVersion(life context.Context, path string, record func(s
 	})
 }
 
-// deletes awaits the exchange that begin has sent, and which deletes the znode at path. It repeats
-// it until the outcome is known, or the session has ended. The error matches ErrNoNode if the
-// znode did not exist before anything was sent. refused decides about any other refusal.
+// deletes awaits an exchange that deletes the znode at path. begin has sent it. deletes repeats it
+// until the outcome is known, or the session has ended. The error matches ErrNoNode if the znode
+// did not exist before anything was sent. refused decides about any other refusal.
 func (a *exchange) deletes(life context.Context, path string, read func(conn.Reply) error, refused func(error) (again bool, _ error)) error {
 	s := a.session
 	for sent := false; ; a.begin(life) {
