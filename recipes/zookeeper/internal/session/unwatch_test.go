@@ -133,6 +133,22 @@ func TestACreatedParentShowsWhetherWatchesCanBeRemoved(t *testing.T) {
 	}
 }
 
+// If a server throttles the removal, or the probe before it, the session sends it again.
+func TestAThrottledRemovalIsSentAgain(t *testing.T) {
+	for _, op := range []zkserver.Op{zkserver.OpMulti, zkserver.OpRemoveWatches} {
+		srv := embedded(t)
+		s := open(t, to(srv))
+		met := at(srv, op, faultOf(zkserver.Fault{Throttle: true}))
+		ctx, cancel := context.WithCancel(t.Context())
+		absent(t, ctx, s, "/never")
+		cancel()
+		awaitWatches(t, 0, srv.Watches)
+		if !met() {
+			t.Errorf("%v was not throttled", op)
+		}
+	}
+}
+
 // A server before 3.5 closes a connection that sends a removal. Its watches remain.
 func TestAServerBefore35IsNotAskedToRemoveAWatch(t *testing.T) {
 	srv := must.Get(zkserver.Listen(zkserver.Config{Like: zkserver.Release34}))(t)

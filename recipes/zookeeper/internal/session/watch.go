@@ -202,10 +202,17 @@ func (s *Session) unwatchAfter(ctx context.Context, key watchKey, w *Watch) {
 // of the connection, which also ends the server's watches.
 func (s *Session) unwatch(life context.Context, key watchKey) {
 	defer s.watches.removed(key)
-	if !s.removesWatches(life) {
-		return
-	}
-	if _, err := s.wire.Current().Exchange(life, conn.RemoveDataWatch(key.path)); err != nil {
+	_, err := RetryThrottled(life, s, func() (none struct{}, _ error) {
+		if removes, err := s.removesWatches(life); !removes {
+			return none, err
+		}
+		replies, err := s.wire.Current().Exchange(life, conn.RemoveDataWatch(key.path))
+		if err == nil {
+			err = replies[0].Err()
+		}
+		return none, err
+	})
+	if err != nil {
 		s.log.Debug("a watch was not removed", "path", key.path, "error", err)
 	}
 }
@@ -214,15 +221,15 @@ func (s *Session) unwatch(life context.Context, key watchKey) {
 // older server closes the connection that sends such a request. So the session first finds out,
 // once, by a transaction that every server refuses: the creation of an existing znode as a
 // container. A server before 3.5 refuses the flag, a later one the existing path.
-func (s *Session) removesWatches(life context.Context) bool {
+func (s *Session) removesWatches(life context.Context) (bool, error) {
 	if removes, known := s.wire.RemovesWatches(); known {
-		return removes
+		return removes, nil
 	}
 	_, err := readWith(life, s, "ask for the version", "/zookeeper", func() (struct{}, error) {
 		return struct{}{}, s.wire.CreateContainer("/zookeeper", s.acl)
 	})
 	removes, _ := s.wire.RemovesWatches()
-	return removes && !errors.Is(err, conn.BadArguments)
+	return removes && !errors.Is(err, conn.BadArguments), err
 }
 
 // Wait returns nil when one of the events happens: a watch fires, the connection ends (the
