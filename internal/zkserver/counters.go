@@ -98,6 +98,18 @@ func (s *Server) Watches() int {
 	return s.dataWatches.n + s.childWatches.n
 }
 
+// CreationWatches returns the number of watches on znodes that do not exist.
+func (s *Server) CreationWatches() (n int) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	for path, conns := range s.dataWatches.byPath {
+		if s.tree.nodes[path] == nil {
+			n += len(conns)
+		}
+	}
+	return n
+}
+
 // word answers a four-letter word. A client sends it in place of the length of the first
 // packet. Read as a length, each word is far too large, so there is no ambiguity.
 func (s *Server) word(w string) (string, bool) {
