@@ -23,23 +23,24 @@ import (
 )
 
 // TestATimelineOnThreeRealServers kills the leader and a follower, and cuts off the holder. The
-// run fails if the lock is broken. If the machine is too busy to recover between two faults, the
-// test repeats with twice the times.
+// run fails if the lock is broken. If the machine is too busy to grant anything, or to recover
+// between two faults, the test repeats with twice the times.
 func TestATimelineOnThreeRealServers(t *testing.T) {
 	t.Parallel()
 	e := ensembletest.Start(t, ensembletest.Quick(3))
 	for slower := time.Duration(1); ; slower *= 2 {
-		r, modes := timelineOn(t, e, slower)
-		if want := []ensemble.Mode{ensemble.Leader, ensemble.Follower}; !slices.Equal(modes, want) {
-			t.Fatalf("the killed servers were %v; want %v", modes, want)
-		}
+		r, modes, err := timelineOn(t, e, slower)
 		must.Do(t, e.WaitServing(t.Context())) // Run returns when both serve again
+		if err != nil && slower <= 8 && isTooBusy(err.Error()) {
+			continue
+		}
+		must.Do(t, err)
 		faults := report.Faults([]record.Record{r}).Rows
 		recovered := len(r.Timeline.Faults) == 3 && !slices.ContainsFunc(r.Timeline.Faults, func(o timeline.Outcome) bool { return !o.Recovered })
-		if !recovered {
+		if want := []ensemble.Mode{ensemble.Leader, ensemble.Follower}; !recovered || !slices.Equal(modes, want) {
 			t.Logf("%d times slower: %q", slower, faults)
 			if slower > 8 {
-				t.Fatal("no recovery, however long the timeline")
+				t.Fatalf("no recovery, however long the timeline; the killed servers were %v, want %v", modes, want)
 			}
 			continue
 		}
@@ -55,8 +56,11 @@ func TestATimelineOnThreeRealServers(t *testing.T) {
 	}
 }
 
+// isTooBusy reports whether a run failed because the machine is too busy.
+func isTooBusy(failure string) bool { return strings.Contains(failure, "nothing was granted within") }
+
 // timelineOn runs a timeline. modes are the roles of the servers when they were killed.
-func timelineOn(t *testing.T, e *ensemble.Ensemble, slower time.Duration) (r record.Record, modes []ensemble.Mode) {
+func timelineOn(t *testing.T, e *ensemble.Ensemble, slower time.Duration) (r record.Record, modes []ensemble.Mode, err error) {
 	t.Helper()
 	x := bench.Experiment{
 		Recipes: []load.Recipe{load.Lock}, Workloads: []load.Workload{load.Timeline}, Strategies: []recipes.Strategy{recipes.Handoff},
@@ -79,7 +83,8 @@ func timelineOn(t *testing.T, e *ensemble.Ensemble, slower time.Duration) (r rec
 		},
 	}
 	must.Do(t, x.Validate())
-	return must.Get(x.Run(t.Context(), x.Trials()[0]))(t), modes
+	r, err = x.Run(t.Context(), x.Trials()[0])
+	return r, modes, err
 }
 
 // A server without an ensemble leads, and is never killed as a follower.
@@ -102,6 +107,9 @@ func TestTheServerOfATimelineIsKilledAndStartedAgain(t *testing.T) {
 		file := filepath.Join(t.TempDir(), "records.jsonl")
 		code, _, stderr := whole(t, "run", "-ensemble", "1", "-timeline", "-fault", "leader@1s:restart=100ms",
 			"-duration", (slower * 8 * time.Second).String(), "-contenders", "3", "-hold", "10ms", "-record", file)
+		if code != exitOK && slower <= 8 && isTooBusy(stderr) {
+			continue
+		}
 		if code != exitOK {
 			t.Fatalf("exit code %d:\n%s", code, stderr)
 		}
