@@ -130,7 +130,11 @@ func TestTheRecipesOnARealServer(t *testing.T) {
 			continue
 		}
 		l := r.Lines[at]
-		if l.Kind != q.kind || l.Dialect != q.dialect || l.Grants != 2 || l.Most != 1 || l.Holding+l.Waiting > 0 || q.path == "/handoff" && l.Ended["handoff"] != 2 && !noHandoff {
+		most := 1
+		if strings.HasSuffix(q.path, "/leases") {
+			most = 2 // the second session may create its lease, and wait, before the first one releases
+		}
+		if l.Kind != q.kind || l.Dialect != q.dialect || l.Grants != 2 || l.Most < 1 || l.Most > most || l.Holding+l.Waiting > 0 || q.path == "/handoff" && l.Ended["handoff"] != 2 && !noHandoff {
 			t.Errorf("%+v", *l)
 		}
 		var got []int64

@@ -29,6 +29,16 @@ type peer struct {
 	exited chan struct{}
 }
 
+// starts reports whether the process is not ready yet.
+func (p *peer) starts() bool {
+	select {
+	case <-p.ready:
+		return false
+	default:
+		return true
+	}
+}
+
 func (p *peer) pid() string { return strconv.Itoa(p.cmd.Process.Pid) }
 
 // open opens a session on the server of the match. It is closed when the test ends.

@@ -65,7 +65,7 @@ func (m *match) play(lasts time.Duration, sides ...side) {
 				default:
 				}
 			}
-			if m.left() {
+			if m.left(slices.ContainsFunc(peers, (*peer).starts)) {
 				return
 			}
 			if time.Since(start) < lasts {
@@ -88,12 +88,16 @@ func (m *match) play(lasts time.Duration, sides ...side) {
 }
 
 // left reports whether the match must end early. One reason is that all are left waiting,
-// which it records as broken. The other is a lost session, if all take part in each turn.
-func (m *match) left() bool {
+// which it records as broken. The other is a lost session, if all take part in each turn. Then
+// the limit of a pause after a kill does not count the time in which a peer starts.
+func (m *match) left(starts bool) bool {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	if m.pair.meet && m.lost > 0 {
 		return true
+	}
+	if m.pair.meet && starts {
+		m.killAnswers = m.answers
 	}
 	why := m.stuck(m.pair.stops || m.pair.meet)
 	if why != "" {
