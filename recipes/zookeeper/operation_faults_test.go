@@ -144,8 +144,8 @@ func TestEveryFaultAtEveryRequest(t *testing.T) {
 
 // run is the result of one run, and what it has left behind.
 type run struct {
-	answer           string
-	goroutines, left int
+	answer                    string
+	watches, goroutines, left int
 }
 
 // meets runs the operation with the fault at that request, and repeats it if it has failed.
@@ -204,13 +204,15 @@ func (o operation) meets(t *testing.T, f fault, at int64, clean *run) (requests 
 			return
 		}
 		calm()
-		// Other watches may remain: the next wait uses them.
 		if n := s.srv.CreationWatches(); n > 0 {
 			s.Errorf("%d watches remain on znodes that do not exist", n)
 		}
-		now := run{clean.answer, running(), s.left()}
+		now := run{clean.answer, s.srv.Watches(), running(), s.left()}
 		if at == 0 {
 			*clean = now
+		}
+		if f.cancels || !f.answered() || do.happen != nil {
+			now.watches-- // one may remain on a znode that exists: the next wait uses it
 		}
 		now.compare(s, *clean)
 	})
@@ -302,8 +304,8 @@ func (s *stage) left() (n int) {
 // compare checks that no more is left than after a run without a fault.
 func (r run) compare(s *stage, clean run) {
 	s.Helper()
-	if r.goroutines > clean.goroutines || r.left > clean.left {
-		s.Errorf("%d goroutines, %d znodes; without a fault: %d, %d", r.goroutines, r.left, clean.goroutines, clean.left)
+	if r.watches > clean.watches || r.goroutines > clean.goroutines || r.left > clean.left {
+		s.Errorf("%d watches, %d goroutines, %d znodes; without a fault: %d, %d, %d", r.watches, r.goroutines, r.left, clean.watches, clean.goroutines, clean.left)
 	}
 }
 

@@ -2,6 +2,7 @@ package zookeeper_test
 
 import (
 	"context"
+	"errors"
 
 	"github.com/zkrecipes/zkrecipes/internal/testing/must"
 	"github.com/zkrecipes/zkrecipes/recipes"
@@ -11,7 +12,12 @@ func sharesOperations() []operation {
 	join := func(s *stage, in recipes.Client) func(context.Context) (recipes.Portion, error) {
 		return must.Get(in.Shares(stagePath, 2, recipes.SharesConfig{}))(s.T).Join
 	}
-	passes := func(s *stage) error { return must.Get(join(s, s.other)(s.ctx))(s.T).Leave(s.ctx) }
+	passes := func(s *stage) error {
+		err := must.Get(join(s, s.other)(s.ctx))(s.T).Leave(s.ctx)
+		// It may have watched the list of members as it left. A change of the list ends that watch.
+		members := must.Get(s.other.Group(stagePath+"/members", recipes.GroupConfig{}))(s.T)
+		return errors.Join(err, must.Get(members.Join(s.ctx, nil))(s.T).Leave(s.ctx))
+	}
 	return []operation{
 		{"Shares.Join", func(s *stage) doing {
 			var mine recipes.Portion

@@ -88,8 +88,8 @@ func (m *match) play(lasts time.Duration, sides ...side) {
 }
 
 // left reports whether the match must end early. One reason is that all are left waiting,
-// which it records as broken. The other is a lost session, if all take part in each turn. Then
-// the limit of a pause after a kill does not count the time in which a peer starts.
+// which it records as broken. The other is a lost session, if all take part in each turn. starts
+// means that a peer is not ready yet.
 func (m *match) left(starts bool) bool {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -97,7 +97,7 @@ func (m *match) left(starts bool) bool {
 		return true
 	}
 	if m.pair.meet && starts {
-		m.killAnswers = m.answers
+		m.killAnswers = m.answers // a turn waits for it, however late it is ready
 	}
 	why := m.stuck(m.pair.stops || m.pair.meet)
 	if why != "" {

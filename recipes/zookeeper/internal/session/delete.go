@@ -13,9 +13,9 @@ import (
 // Delete deletes protected znodes of this session. Their names are used once, so a repeated
 // deletion cannot hit another client's znode.
 //
-// It does not wait. The channel receives nil when the znode is known to be deleted, ErrNoNode
-// if it did not exist when the first request of this call reached the server, or the reason if
-// the session was lost. The deletion continues until its outcome is known or the session has
+// It does not wait. The channel receives nil when the znode is known to be deleted. It receives
+// ErrNoNode if the znode did not exist when the first request of this call reached the server, and
+// the reason if the session was lost. The deletion continues until its outcome is known or the session has
 // ended, even if no goroutine reads the channel.
 //
 // Several znodes are deleted one after the other. The channel receives the result of the last
