@@ -1,4 +1,4 @@
-package zkrecipes_test
+package repository_test
 
 import (
 	"fmt"

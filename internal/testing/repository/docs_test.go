@@ -1,6 +1,6 @@
-// Package zkrecipes_test checks README.md, CONTRIBUTING.md and docs/. It runs, compiles or
+// Package repository_test checks README.md, CONTRIBUTING.md and docs/. It runs, compiles or
 // parses every block in them, unless a marker gives a reason not to (see reasons).
-package zkrecipes_test
+package repository_test
 
 import (
 	"fmt"
@@ -31,6 +31,7 @@ var reasons = []string{"needs root", "needs a cluster", "takes minutes", "needs 
 const (
 	notRun = "not run: "
 	runBy  = "run by " // a test function of this package
+	folder = "internal/testing/repository"
 )
 
 // languages are the languages of blocks, and the test for each.
@@ -113,7 +114,7 @@ func TestEveryBlockOfTheDocsIsRunOrSaysWhyNot(t *testing.T) {
 			switch {
 			case isNotRun && !slices.Contains(reasons, reason):
 				t.Errorf("%v: %q is not a reason; use one of %q", b, reason, reasons)
-			case isRunBy && !declares(t, ".", test):
+			case isRunBy && !declares(t, folder, test):
 				t.Errorf("%v: there is no test %s", b, test)
 			case b.marker != "" && !isNotRun && !isRunBy:
 				t.Errorf("%v: %q before a block is not a marker", b, b.marker)
