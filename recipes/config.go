@@ -4,7 +4,6 @@ import (
 	"crypto/tls"
 	"crypto/x509"
 	"fmt"
-	"net"
 	"path/filepath"
 	"strings"
 	"time"
@@ -23,7 +22,7 @@ const (
 // SessionConfig configures a session. Only Servers is required.
 type SessionConfig struct {
 	// Servers are host:port addresses of the ensemble. The default port is 2181. The client
-	// tries them in random order.
+	// tries them in random order. [ParseConnectString] splits a ZooKeeper connect string.
 	Servers []string
 
 	// Chroot is the path to which all paths of the session are relative. It is created with
@@ -241,32 +240,6 @@ const (
 	maxPacket = 1 << 30
 	maxReads  = 1_000_000
 )
-
-// address adds the default port to an address without one.
-func address(s string) (string, error) {
-	if s == "" {
-		return "", fmt.Errorf("is empty; give host:port")
-	}
-	// A connect string of other libraries ends with a chroot.
-	if server, chroot, found := strings.Cut(s, "/"); found && server != "" && chroot != "" && chroot[0] != '/' {
-		return "", fmt.Errorf("%q is not host:port: give the chroot, /%s, by itself", s, chroot)
-	}
-	host, port, err := net.SplitHostPort(s)
-	if err != nil {
-		// No port: "host", "10.0.0.1", "[::1]" or a bare "::1".
-		host, port = strings.Trim(s, "[]"), defaultPort
-		if strings.Contains(host, ":") && net.ParseIP(host) == nil {
-			return "", fmt.Errorf("%q is not host:port", s)
-		}
-	}
-	if host == "" || strings.ContainsAny(host, "/ ,") {
-		return "", fmt.Errorf("%q is not host:port", s)
-	}
-	if _, err := net.LookupPort("tcp", port); err != nil {
-		return "", fmt.Errorf("%q: port %q is not a port number", s, port)
-	}
-	return net.JoinHostPort(host, port), nil
-}
 
 // SASL authenticates a session by SASL, on each of its connections, before any other request. The
 // user is then known to ACLs as the scheme "sasl". A session can have a Digest too.

@@ -8,8 +8,8 @@ import (
 
 // ValidatePath reports, as an ErrInvalid, why path is not a path of a znode: absolute,
 // without empty, "." or ".." elements, without a trailing slash, and without the
-// characters that ZooKeeper refuses. "/" is a path. "/zookeeper" is not: it is the
-// servers' own directory.
+// characters that ZooKeeper refuses. "/" is a path. "/zookeeper" is not, nor is any path
+// below it: it is the servers' own directory.
 func ValidatePath(path string) error {
 	switch {
 	case path == "":
@@ -18,8 +18,8 @@ func ValidatePath(path string) error {
 		return fmt.Errorf("%w: path %q does not start with /", ErrInvalid, path)
 	case path == "/":
 		return nil
-	case path == "/zookeeper":
-		return fmt.Errorf("%w: path %q is the servers' own directory", ErrInvalid, path)
+	case path == "/zookeeper", strings.HasPrefix(path, "/zookeeper/"):
+		return fmt.Errorf("%w: path %q: /zookeeper is the servers' own directory; use another path", ErrInvalid, path)
 	}
 	return validateElements("path", path, path[1:])
 }

@@ -15,7 +15,7 @@ import (
 func TestPaths(t *testing.T) {
 	for _, good := range []string{
 		"/", "/a", "/a/b", "/a.b", "/...", "/a/..b", "/\u00e4", "/ ", "/\u00a0", "/\ud7ff", "/\uf900", "/\uffef",
-		"/zookeeper/quota", "/zookeepers", "/a/zookeeper",
+		"/zookeepers", "/zookeepers/quota", "/a/zookeeper",
 	} {
 		if err := recipes.ValidatePath(good); err != nil {
 			t.Error(err)
@@ -40,7 +40,9 @@ func TestPaths(t *testing.T) {
 		"/x\U0001f600":   "has the character '\U0001f600' (U+1F600), which ZooKeeper refuses",
 		"/a\U0010ffff":   "(U+10FFFF)",
 		"/a\xed\xa0\x80": "is not UTF-8",
-		"/zookeeper":     "is the servers' own directory",
+		"/zookeeper":     "/zookeeper is the servers' own directory",
+		// Locks below it would be children of the servers' quotas.
+		"/zookeeper/quota": "/zookeeper is the servers' own directory",
 	} {
 		if err := recipes.ValidatePath(bad); !errors.Is(err, recipes.ErrInvalid) || !strings.Contains(err.Error(), why) {
 			t.Errorf("%q: %v; want ErrInvalid with %q", bad, err, why)

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"cmp"
 	"errors"
 	"flag"
 	"fmt"
@@ -23,7 +24,7 @@ type where struct {
 func (w *where) add(f *flag.FlagSet) {
 	f.BoolVar(&w.embedded, "embedded", false, "measure a server inside zkbench (the default): it needs no other software and\nkeeps everything in memory, so its speed says nothing about real servers")
 	f.IntVar(&w.ensemble, "ensemble", 0, "start this `number` (1 or 3) of real ZooKeeper servers on this machine for the run;\nneeds Java and ZooKeeper (ZOOKEEPER_HOME, or Debian's package zookeeper)")
-	f.Var(list[string]{&w.servers, parseServer}, "servers", "`list` of host:port of running servers")
+	f.Var(connectString{w}, "servers", "`list` of host:port of running servers, with the chroot after the last one, if any")
 	f.BoolVar(&w.access.tls, "tls", false, "connect to -servers by TLS, and trust the system's certificates; the other -tls flags\nimply it")
 	w.access.values = map[string]*string{}
 	for _, a := range accessFlags {
@@ -49,6 +50,26 @@ func (w *where) check(given map[string]bool) error {
 	return w.access.check(given)
 }
 
+// connectString is the flag of the servers.
+type connectString struct{ *where }
+
+// String is called by package flag on zero values too.
+func (c connectString) String() string {
+	if c.where == nil {
+		return ""
+	}
+	return strings.Join(c.servers, ",") + c.access.chroot
+}
+
+func (c connectString) Set(s string) error {
+	servers, chroot, err := recipes.ParseConnectString(s)
+	if err != nil {
+		return err
+	}
+	c.access.chroot = chroot
+	return list[string]{&c.servers, parseServer}.Set(strings.Join(servers, ","))
+}
+
 func (w *where) inside() bool { return w.ensemble == 0 && len(w.servers) == 0 }
 
 // access has the flags for access to running servers. They have the names of the configuration
@@ -56,6 +77,7 @@ func (w *where) inside() bool { return w.ensemble == 0 && len(w.servers) == 0 }
 // machine can read arguments.
 type access struct {
 	tls    bool
+	chroot string             // of -servers
 	values map[string]*string // by accessFlags
 }
 
@@ -86,6 +108,9 @@ func (a access) check(given map[string]bool) error {
 			return fmt.Errorf("-%s is for running servers; it needs -servers", name)
 		}
 	}
+	if chroot := a.get("chroot"); chroot != "" && a.chroot != "" && chroot != a.chroot {
+		return fmt.Errorf("-servers has the chroot %s, and -chroot is %s; give one of them", a.chroot, chroot)
+	}
 	acl, user, password := a.get("acl"), a.get("auth-user"), a.get("auth-password-file")+a.get("auth-password-env")
 	switch {
 	case acl != "" && acl != "world" && acl != "creator":
@@ -112,7 +137,7 @@ func (a access) encrypted() bool {
 // config returns the configuration of sessions on the servers. An error is a usageError, and
 // contains no secret.
 func (a access) config(servers []string) (recipes.SessionConfig, error) {
-	cfg := recipes.SessionConfig{Servers: servers, Chroot: a.get("chroot")}
+	cfg := recipes.SessionConfig{Servers: servers, Chroot: cmp.Or(a.get("chroot"), a.chroot)}
 	password, err := a.content("auth-password")
 	if user := a.get("auth-user"); user != "" {
 		cfg.Digest = &recipes.Digest{User: user, Password: secret.Password(password)}

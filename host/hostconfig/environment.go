@@ -5,7 +5,6 @@ import (
 	"fmt"
 	"os"
 	"strconv"
-	"strings"
 
 	"github.com/hashicorp/go-hclog"
 
@@ -25,16 +24,19 @@ var overrides = []struct {
 		return nil
 	}},
 	{"ZKRECIPES_SERVERS", func(cfg *Config, v string) error {
-		cfg.ZooKeeper.Servers = strings.Split(v, ",")
-		for i, s := range cfg.ZooKeeper.Servers {
-			cfg.ZooKeeper.Servers[i] = strings.TrimSpace(s)
+		servers, chroot, err := recipes.ParseConnectString(v)
+		cfg.ZooKeeper.Servers = servers
+		if chroot != "" {
+			cfg.ZooKeeper.Chroot = chroot
 		}
-		_, err := recipes.SessionConfig{Servers: cfg.ZooKeeper.Servers}.Normalize()
 		return err
 	}},
 	{"ZKRECIPES_CHROOT", func(cfg *Config, v string) error {
 		cfg.ZooKeeper.Chroot = v
-		_, err := recipes.SessionConfig{Servers: anyServer, Chroot: v}.Normalize()
+		normal, err := recipes.SessionConfig{Servers: anyServer, Chroot: v}.Normalize()
+		if _, other, _ := recipes.ParseConnectString(os.Getenv("ZKRECIPES_SERVERS")); err == nil && other != "" && other != normal.Chroot {
+			err = fmt.Errorf("%s disagrees with the chroot of ZKRECIPES_SERVERS, %s; give one of them", v, other)
+		}
 		return err
 	}},
 	{"ZKRECIPES_SESSION_TIMEOUT", func(cfg *Config, v string) error {

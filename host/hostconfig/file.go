@@ -132,12 +132,14 @@ func (r *reader) file(path string) {
 
 func (r *reader) zookeeper(b *zookeeperBlock) {
 	zk := &r.cfg.ZooKeeper
-	if decode(r, b.Servers, `a list of "host:port"`, &zk.Servers) {
-		r.check(b.Servers, recipes.SessionConfig{Servers: zk.Servers})
+	var servers []string
+	if decode(r, b.Servers, `a list of "host:port"`, &servers) {
+		var err error
+		if zk.Servers, zk.Chroot, err = recipes.ParseConnectString(strings.Join(servers, ",")); err != nil {
+			r.wrong(b.Servers.Expr.Range(), "Invalid servers", "%v", err)
+		}
 	}
-	if decode(r, b.Chroot, "a path", &zk.Chroot) {
-		r.check(b.Chroot, recipes.SessionConfig{Servers: anyServer, Chroot: zk.Chroot})
-	}
+	r.chroot(b.Chroot)
 	r.duration(b.SessionTimeout, &zk.SessionTimeout)
 	r.duration(b.ConnectTimeout, &zk.ConnectTimeout)
 	if decode(r, b.MaxPacket, "a number of bytes", &zk.MaxPacket) {
@@ -153,6 +155,20 @@ func (r *reader) zookeeper(b *zookeeperBlock) {
 		r.tls(b.TLS)
 	}
 	r.acl(b.ACL)
+}
+
+// chroot reads the attribute of this name. The last server can have the chroot too.
+func (r *reader) chroot(a *hcl.Attribute) {
+	var given string
+	if !decode(r, a, "a path", &given) {
+		return
+	}
+	r.check(a, recipes.SessionConfig{Servers: anyServer, Chroot: given})
+	zk := &r.cfg.ZooKeeper
+	if zk.Chroot != "" && zk.Chroot != given {
+		r.wrong(a.Expr.Range(), "Invalid chroot", "%s disagrees with the chroot of servers, %s; give one of them", given, zk.Chroot)
+	}
+	zk.Chroot = given
 }
 
 var anyServer = []string{"localhost"}

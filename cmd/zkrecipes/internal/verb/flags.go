@@ -108,7 +108,7 @@ type where struct {
 
 func (w *where) flags(f *flag.FlagSet) {
 	f.StringVar(&w.config, "config", "", "configuration `file` (HCL); by default $ZKRECIPES_CONFIG, then\n~/.zkrecipes.d/config.hcl; variables such as $ZKRECIPES_SERVERS override it")
-	f.StringVar(&w.servers, "servers", "", "`addresses` of the ZooKeeper servers, as host:port, separated by commas; overrides\n$ZKRECIPES_SERVERS")
+	f.StringVar(&w.servers, "servers", "", "`addresses` of the ZooKeeper servers, as host:port, separated by commas, with the chroot\nafter the last one, if any; overrides $ZKRECIPES_SERVERS")
 	f.StringVar(&w.chroot, "chroot", "", "the `path` below which all paths are; overrides $ZKRECIPES_CHROOT")
 	DurationVar(f, &w.sessionTimeout, "session-timeout", 0, "request a session timeout of this `duration`; overrides $ZKRECIPES_SESSION_TIMEOUT")
 	DurationVar(f, &w.connectTimeout, "connect-timeout", 5*time.Second, "with -try, and in verbs that do not wait: give up if no server answers within this\n`duration`")
@@ -119,28 +119,44 @@ func (w *where) apply(given *flag.FlagSet) (err error) {
 	if w.connectTimeout == 0 {
 		return errors.New("-connect-timeout must be positive")
 	}
+	set := func(variable, value string) {
+		if err == nil {
+			err = os.Setenv(variable, value)
+		}
+	}
 	given.Visit(func(f *flag.Flag) {
 		cfg := recipes.SessionConfig{Servers: []string{"localhost"}}
-		variable, value := "ZKRECIPES_SERVERS", f.Value.String()
+		var wrong error
 		switch f.Name {
 		case "servers":
-			cfg.Servers = strings.Split(strings.ReplaceAll(w.servers, " ", ""), ",")
+			cfg.Servers, cfg.Chroot, wrong = recipes.ParseConnectString(w.servers)
 		case "chroot":
-			variable, cfg.Chroot = "ZKRECIPES_CHROOT", w.chroot
+			cfg.Chroot = w.chroot
 		case "session-timeout":
-			variable, cfg.SessionTimeout = "ZKRECIPES_SESSION_TIMEOUT", w.sessionTimeout
+			cfg.SessionTimeout = w.sessionTimeout
 		default:
 			return
 		}
-		if _, wrong := cfg.Normalize(); wrong != nil || value == "" || value == "0s" {
-			err = fmt.Errorf("-%s %q is wrong", f.Name, value)
-			if wrong != nil {
-				err = fmt.Errorf("-%s: %w", f.Name, wrong)
-			}
-			return
+		if wrong == nil {
+			cfg, wrong = cfg.Normalize()
 		}
-		if set := os.Setenv(variable, value); err == nil {
-			err = set
+		value := f.Value.String()
+		switch {
+		case wrong != nil:
+			err = fmt.Errorf("-%s: %w", f.Name, wrong)
+		case value == "" || value == "0s":
+			err = fmt.Errorf("-%s %q is wrong", f.Name, value)
+		case f.Name == "session-timeout":
+			set("ZKRECIPES_SESSION_TIMEOUT", value)
+		case f.Name == "chroot":
+			set("ZKRECIPES_CHROOT", value)
+		case cfg.Chroot != "" && w.chroot != "" && cfg.Chroot != w.chroot:
+			err = fmt.Errorf("-servers has the chroot %s, and -chroot is %s; give one of them", cfg.Chroot, w.chroot)
+		default:
+			set("ZKRECIPES_SERVERS", strings.Join(cfg.Servers, ","))
+			if cfg.Chroot != "" {
+				set("ZKRECIPES_CHROOT", cfg.Chroot)
+			}
 		}
 	})
 	return err
