@@ -96,10 +96,10 @@ func TestMetrics(t *testing.T) {
 	crashed := read(t, reader)
 
 	const (
-		locks        = telemetry.Holds + " zkrecipes.recipe=lock"
-		waits        = telemetry.Wait + " zkrecipes.recipe=lock"
-		sessionsLost = telemetry.Losses + " zkrecipes.kind=session,zkrecipes.reason=PLUGIN_LOST"
-		holdsLost    = telemetry.Losses + " zkrecipes.kind=hold,zkrecipes.reason=PLUGIN_LOST,zkrecipes.recipe=lock"
+		locks        = telemetry.Holds + " recipe=lock"
+		waits        = telemetry.Wait + " recipe=lock"
+		sessionsLost = telemetry.Losses + " kind=session,reason=PLUGIN_LOST"
+		holdsLost    = telemetry.Losses + " kind=hold,reason=PLUGIN_LOST,recipe=lock"
 	)
 	for _, test := range []struct {
 		when string

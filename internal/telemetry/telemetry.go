@@ -42,13 +42,13 @@ const (
 	Remaining = "zkrecipes.deadline.remaining"
 
 	// Recipe is a capability's name: "lock", "semaphore".
-	Recipe = "zkrecipes.recipe"
+	Recipe = "recipe"
 	// Kind is "session" or "hold".
-	Kind = "zkrecipes.kind"
+	Kind = "kind"
 	// Reason is a name of the table of errors: "SESSION_EXPIRED".
-	Reason = "zkrecipes.reason"
+	Reason = "reason"
 	// Operation is a key of recipes.Stats.ByKind: "create", "sync".
-	Operation = "zkrecipes.operation"
+	Operation = "operation"
 )
 
 // waits are the bucket bounds of Wait, in seconds: a free lock takes milliseconds, and some
