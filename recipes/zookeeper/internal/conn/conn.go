@@ -4,6 +4,7 @@ import (
 	"bufio"
 	"context"
 	"encoding/binary"
+	"hash/fnv"
 	"net"
 	"slices"
 	"sync"
@@ -116,6 +117,10 @@ func (c *Conn) Write(frame []byte) (int, error) {
 			c.mu.Unlock()
 			return 0, errSpared
 		}
+		if xid == xidPing && c.confirmed() {
+			c.mu.Unlock()
+			return len(frame), nil
+		}
 		c.note(sent{xid: xid, op: op, at: time.Now()})
 	}
 	c.mu.Unlock()
@@ -127,6 +132,28 @@ func (c *Conn) Write(frame []byte) (int, error) {
 		return 0, err
 	}
 	return len(frame), nil
+}
+
+// confirmed reports whether the session sends leading requests at intervals that are shorter than
+// those of pings, and the server answers them. Then a ping would be a request more for nothing.
+// go-zookeeper does not wait for the answer to a ping.
+func (c *Conn) confirmed() bool {
+	l := c.wire.Lease
+	return l.Holds() > 0 && time.Since(l.LastAsked()) < 2*l.Interval()
+}
+
+// Phase returns a number that the connections of a host have in common. Other hosts have others.
+func (c *Conn) Phase() int64 {
+	if c == nil {
+		return 0
+	}
+	local, _ := c.LocalAddr().(*net.TCPAddr)
+	if local == nil {
+		return 0
+	}
+	h := fnv.New32a()
+	h.Write(local.IP)
+	return int64(h.Sum32())
 }
 
 // note records a request that is about to be sent.

@@ -81,7 +81,9 @@
 // A leading request is sent every tenth of the timeout. The session's own writes count once
 // they are answered without an error: a server that is cut off answers none. If a server has not
 // answered a sync after three tenths of the timeout, it may be cut off, and the session moves to
-// another one.
+// another one. The sessions of a host send them at common instants, an eighth of that time apart,
+// and never later than due. While they are sent and answered, go-zookeeper's pings are dropped:
+// each of them is a contact, as a ping is.
 //
 // That costs at most 10 requests per session timeout (one a second at 10 s). Each path at which a
 // grant of a wait queue is held costs as many reads (session.Inspect). The leader

@@ -121,7 +121,7 @@ func (s *Session) confirm() {
 				sent.batch.Conn.Close()
 			default: // a second sync before the first is answered would prove nothing more
 			}
-			wait = s.lease.Interval()
+			wait = time.Until(s.together(time.Now().Add(s.lease.Interval())))
 		}
 		timer.Reset(wait)
 	}
@@ -134,7 +134,22 @@ func (s *Session) untilConfirmation(sent time.Time) time.Duration {
 	if s.inspecting() {
 		since = sent
 	}
-	return time.Until(since.Add(s.lease.Interval()))
+	return time.Until(s.together(since.Add(s.lease.Interval())))
+}
+
+// instants is how many times per interval the sessions of a host send their confirmations.
+const instants = 8
+
+// together returns the latest of the host's instants for confirmations that is not after due. The
+// sessions of a process then wake it together, and the server too. That takes half the processor
+// time of a thousand sessions that wake by themselves. Hosts have instants of their own, so that
+// the server does not get the confirmations of all of them at once.
+func (s *Session) together(due time.Time) time.Time {
+	apart := int64(s.lease.Interval()) / instants
+	if apart == 0 {
+		return due
+	}
+	return due.Add(-time.Duration((due.UnixNano() + s.wire.Current().Phase()) % apart))
 }
 
 // stopConfirming reports whether the session holds nothing, so that confirm must return.
