@@ -160,7 +160,7 @@ func (c *Conn) reply() (request sent, own bool) {
 			if request.op == opClose {
 				c.wire.setClosed()
 			}
-			c.pending = slices.Delete(c.pending, i, i+1) // clears the slot, so the batch can be freed
+			c.answered(i)
 			break
 		}
 	}
@@ -170,6 +170,19 @@ func (c *Conn) reply() (request sent, own bool) {
 	}
 	binary.BigEndian.PutUint64(body[4:], 0)
 	return request, isRaw(xid)
+}
+
+// answered removes a request from pending, and clears its slot, so that the batch can be freed. A
+// server answers in order, so the request is the first. Moving thousands of others to the front for
+// each answer would make the answers late, and a late answer looks like a dead server.
+func (c *Conn) answered(i int) {
+	const few = 32
+	if i > 0 || len(c.pending) <= few {
+		c.pending = slices.Delete(c.pending, i, i+1)
+		return
+	}
+	c.pending[0] = sent{}
+	c.pending = c.pending[1:]
 }
 
 // dropReply discards the body of a reply for which go-zookeeper has no buffer, and puts an
