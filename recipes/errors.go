@@ -47,7 +47,7 @@ var (
 
 	// ErrForeign: the path has a third-party contender, of another recipe, library or
 	// dialect. The two would not exclude each other. A contender that was joining has left
-	// the wait queue and holds nothing. If the third-party contender joined after the grant,
+	// the wait queue and holds nothing. If a contender of another library joined after the grant,
 	// the hold ends with ErrForeign and ErrNotHeld; the caller must still release it. The
 	// error is a *ForeignError that names the contender. Use the recipe and Dialect of the
 	// other contenders, or another path. docs/interop.md has the limits of the detection.

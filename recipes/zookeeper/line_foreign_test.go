@@ -5,9 +5,7 @@ import (
 	"errors"
 	"slices"
 	"strings"
-	"sync/atomic"
 	"testing"
-	"time"
 
 	"github.com/go-zookeeper/zk"
 	"github.com/google/uuid"
@@ -256,38 +254,6 @@ func TestTheFirstContenderOfACuratorSemaphoreIsSeen(t *testing.T) {
 		s.Is(err, recipes.ErrForeign)
 		cancel()
 		s.Is((<-left).Err, context.Canceled)
-	})
-}
-
-// A contender of another recipe of ours creates its znode, lists the path, and leaves. A holder
-// that finds it in between keeps its hold.
-func TestAContenderThatChecksAndLeavesEndsNoHold(t *testing.T) {
-	zktest.OnVirtualTime(t, func(ctx context.Context, t *testing.T, srv *zkserver.Server, s recipes.Client) {
-		hold := must.Get(must.Get(s.Lock("/l", recipes.LockConfig{}))(t).Acquire(ctx))(t)
-		beat := s.Timeout() / 10
-		time.Sleep(s.Timeout()) // the path was listed, and is clean
-		other, look := zktest.OpenVirtual(t, srv), make(chan struct{})
-		var looked atomic.Int32
-		srv.SetFault(func(r zkserver.Request) (f zkserver.Fault) {
-			switch {
-			case r.Op == zkserver.OpGetChildren2 && r.SessionID == other.ID():
-				f.Hold = look
-			case r.Op == zkserver.OpGetChildren2:
-				looked.Add(1)
-			}
-			return f
-		})
-		refused := zktest.Go(ctx, must.Get(other.SharedLock("/l", recipes.SharedLockConfig{}))(t).TryWrite)
-		for i := 0; looked.Load() == 0 && i < 100; i++ {
-			time.Sleep(beat / 10)
-		}
-		close(look)
-		if err := (<-refused).Err; !errors.Is(err, recipes.ErrForeign) || looked.Load() != 1 {
-			t.Errorf("the contender was refused with %v; the holder has listed %d times", err, looked.Load())
-		}
-		srv.SetFault(nil)
-		time.Sleep(s.Timeout())
-		must.Report(t, hold.Err())
 	})
 }
 

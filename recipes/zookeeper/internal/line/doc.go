@@ -160,8 +160,13 @@
 // listing that would grant. A handoff lists nothing, so then the holder finds it. While a grant
 // is held, the path's record is read every tenth of the timeout. The path is listed if children
 // were created since the last listing without a third-party contender (see Line.Inspected). If
-// two listings in a row find the same one, the hold ends with ErrForeign. Its release deletes
-// the znode without a handoff, so the successor lists.
+// the listing shows a contender of another library, the hold ends with ErrForeign. Its release
+// deletes the znode without a handoff, so the successor lists. A contender that came and left
+// between two checks is not found.
+//
+// A contender of another recipe of this library does not end a hold. It lists after it has joined,
+// finds the holder, and leaves; the listing of a holder may show it in between. Its name, or its
+// data, shows that it is ours (see Line.otherLibrarys).
 //
 // The leases of Curator's semaphore are below the path and use none of its numbers. A contender
 // that lists finds them by the directory.

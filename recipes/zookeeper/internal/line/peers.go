@@ -90,16 +90,46 @@ func sightings(names, except []string) (seen []sighting) {
 //
 // It sends no request, unless a child has a name that another library's semaphore uses.
 func (l *Line) Foreign(ctx context.Context, names []string) error {
-	met, err := l.meets(ctx, names)
+	met, err := l.meets(ctx, names, nil)
 	if met != nil {
 		return l.Session.Refuse(l.Path, *met)
 	}
 	return err
 }
 
-func (l *Line) meets(ctx context.Context, names []string) (*recipes.ForeignError, error) {
+// otherLibrarys is Foreign without the contenders of this library. Those check the path after
+// they have joined, and leave, so none is granted beside a hold.
+//
+// A GUID in the name shows the library. A contender that waits by handoff has none: its data
+// show it.
+func (l *Line) otherLibrarys(ctx context.Context, names []string) error {
+	ours := make(map[string]bool)
+	omit := func(znode string) bool { return ours[znode] || session.Ours(gopath.Base(znode)) }
+	for {
+		met, err := l.meets(ctx, names, omit)
+		if met == nil {
+			return err
+		}
+		node, err := l.Session.GetOwn(ctx, met.Znode)
+		switch _, bare := session.BareData(node.Data); {
+		case bare || errors.Is(err, recipes.ErrNoNode): // or it has left
+			ours[met.Znode] = true
+		case err == nil || errors.Is(err, recipes.ErrAccessDenied):
+			return l.Session.Refuse(l.Path, *met)
+		default:
+			return err
+		}
+	}
+}
+
+// meets returns the first third-party contender among the names, without the znodes that omit, if
+// not nil, reports.
+func (l *Line) meets(ctx context.Context, names []string, omit func(znode string) bool) (*recipes.ForeignError, error) {
+	if omit != nil {
+		names = slices.DeleteFunc(slices.Clone(names), func(name string) bool { return omit(gopath.Join(l.Path, name)) })
+	}
 	for _, s := range sightings(names, l.Markers) {
-		znode, err := l.contenderOf(ctx, s)
+		znode, err := l.contenderOf(ctx, s, omit)
 		if err != nil {
 			return nil, err
 		}
@@ -122,7 +152,7 @@ func (p Parent) Verdicts(ctx context.Context, s *session.Session, kind recipes.K
 		if spoken[d] == nil {
 			continue
 		}
-		met, err := (&Line{Session: s, Path: p.Path, Markers: spoken[d]}).meets(ctx, names)
+		met, err := (&Line{Session: s, Path: p.Path, Markers: spoken[d]}).meets(ctx, names, nil)
 		if err != nil {
 			return nil, err
 		}
@@ -132,11 +162,11 @@ func (p Parent) Verdicts(ctx context.Context, s *session.Session, kind recipes.K
 }
 
 // contenderOf returns the znode of the contender that a sighting shows, or "" if the name does not
-// belong to a contender.
-func (l *Line) contenderOf(ctx context.Context, s sighting) (string, error) {
+// belong to a contender. omit is explained at meets.
+func (l *Line) contenderOf(ctx context.Context, s sighting, omit func(znode string) bool) (string, error) {
 	switch s.marker {
 	case CuratorLeases:
-		znode, err := l.ofSemaphoreV2(ctx)
+		znode, err := l.ofSemaphoreV2(ctx, omit)
 		if znode == "" && slices.Contains(l.Markers, KazooLease) {
 			znode = gopath.Join(l.Path, s.name) // kazoo's contenders count it as a permit
 		}
@@ -159,15 +189,17 @@ func (l *Line) contenderOf(ctx context.Context, s sighting) (string, error) {
 // ofSemaphoreV2 returns the znode of a contender of Curator's semaphore, or "". The directories
 // remain when the semaphore is unused. A contender keeps its place among the locks until it has
 // a lease, so the locks are listed first.
-func (l *Line) ofSemaphoreV2(ctx context.Context) (string, error) {
+func (l *Line) ofSemaphoreV2(ctx context.Context, omit func(znode string) bool) (string, error) {
 	leases, locks := LeasePaths(l.Path, recipes.Curator)
 	for _, dir := range []struct{ path, marker string }{{locks, Lock}, {leases, Lease}} {
 		names, err := l.Session.Children(ctx, dir.path)
 		if err != nil && !errors.Is(err, recipes.ErrNoNode) {
 			return "", err
 		}
-		if found := Parse(names, dir.marker); len(found) > 0 {
-			return gopath.Join(dir.path, found[0].Name), nil
+		for _, found := range Parse(names, dir.marker) {
+			if znode := gopath.Join(dir.path, found.Name); omit == nil || !omit(znode) {
+				return znode, nil
+			}
 		}
 	}
 	return "", nil
@@ -191,31 +223,26 @@ func (l *Line) MeetsForeign(ctx context.Context) error {
 	return l.Foreign(ctx, names)
 }
 
-// Inspected inspects the path for third-party contenders while the grant is held. A third-party
-// contender that joins after the grant does not check for ours, and nothing keeps it out. The
-// grant then ends with ErrForeign.
+// Inspected checks the path for contenders of other libraries while the grant is held. One that
+// joins after the grant does not check for ours, and nothing keeps it out. The grant then ends
+// with ErrForeign.
 //
-// Two listings in a row, a tenth of the session timeout apart, must find the same third-party
-// contender. A contender of another recipe of this library checks before it waits, and leaves.
-// It must not end a hold in that time.
+// A contender of another recipe of this library ends no hold: see otherLibrarys. So one sighting is
+// enough. Contenders of another library may take turns, and the next listing would show others.
 func (l *Line) Inspected(h *Hold) *Hold {
 	var listing atomic.Bool
-	suspect := "" // the znode that the last listing has found; only the listing goroutine uses it
 	list := func(ctx context.Context) {
 		defer listing.Store(false)
 		names, parent, err := h.Session.List(ctx, l.Path)
-		if err != nil {
-			return // the next inspection tries again
+		if err == nil {
+			err = l.otherLibrarys(ctx, names)
 		}
-		var met *recipes.ForeignError
-		switch err := l.Foreign(ctx, names); {
-		case errors.As(err, &met) && met.Znode == suspect:
+		switch {
+		case errors.Is(err, recipes.ErrForeign):
 			h.End(fmt.Errorf("%w: %w", recipes.ErrNotHeld, err))
-		case met != nil:
-			suspect = met.Znode
 		case err == nil:
-			suspect = ""
 			l.Busy.clean(l.kindAt(), names, parent)
+		default: // the next check tries again
 		}
 	}
 	h.Session.Inspect(l.Path, h.Ended, func(parent session.Stat) {

@@ -11,8 +11,6 @@ import (
 	"strconv"
 	"strings"
 
-	"github.com/google/uuid"
-
 	"github.com/zkrecipes/zkrecipes/recipes"
 	"github.com/zkrecipes/zkrecipes/recipes/zookeeper/internal/line"
 	"github.com/zkrecipes/zkrecipes/recipes/zookeeper/internal/session"
@@ -156,7 +154,7 @@ func (s *leased) create(ctx context.Context) (string, error) {
 	if s.lock.Dialect == recipes.Curator {
 		return s.Session.CreateProtected(ctx, s.leases, line.Lease, s.cfg.Data)
 	}
-	guid := uuid.New()
+	guid := session.NewGUID()
 	path := gopath.Join(s.leases, hex.EncodeToString(guid[:]))
 	_, err := s.Session.CreateNamedIn(ctx, path, s.cfg.Data, s.lock.Parent)
 	return path, err

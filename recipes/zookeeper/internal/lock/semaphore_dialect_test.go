@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	gopath "path"
 	"strings"
 	"sync/atomic"
 	"testing"
@@ -15,6 +16,7 @@ import (
 	"github.com/zkrecipes/zkrecipes/internal/testing/zktest"
 	"github.com/zkrecipes/zkrecipes/internal/zkserver"
 	"github.com/zkrecipes/zkrecipes/recipes"
+	"github.com/zkrecipes/zkrecipes/recipes/zookeeper/internal/session"
 )
 
 // Another contender may get the lock as soon as its znode is gone. If the first went on waiting
@@ -325,5 +327,17 @@ func TestAContenderOfKazoosSemaphoreWaitsWithoutALease(t *testing.T) {
 			t.Errorf("there are %q while one waits", leases)
 		}
 		must.Report(t, errors.Join(first.Release(ctx), (<-next).Release(ctx)))
+	})
+}
+
+// The name of a lease shows that it is ours, so holders of other recipes are not ended by it.
+func TestALeaseShowsThatItIsOurs(t *testing.T) {
+	zktest.OnEmbedded(t, func(s *zktest.Scene, _ *zkserver.Server) {
+		for _, d := range recipes.Dialects() {
+			m := must.Get(s.Session().Semaphore(s.Path+string(d), recipes.SemaphoreConfig{Permits: 2, Dialect: d, Strategy: recipes.Predecessor}))(t)
+			if znode := must.Get(m.Acquire(s.Ctx))(t).Znode(); !session.Ours(gopath.Base(znode)) {
+				t.Errorf("%s: %s", d, znode)
+			}
+		}
 	})
 }

@@ -21,6 +21,25 @@ import (
 // go-zookeeper use the same prefix.
 const protectedPrefix = "_c_"
 
+// NewGUID returns a random GUID of version 8, which RFC 9562 leaves to vendors. Other libraries
+// use version 4, or no version. So a name with a GUID shows whether this library created it.
+func NewGUID() uuid.UUID {
+	id := uuid.New()
+	id[6] = id[6]&0x0f | 0x80
+	return id
+}
+
+// Ours reports whether a znode's name has a GUID of this library: that of a protected znode, or
+// the whole name, without hyphens.
+func Ours(name string) bool {
+	guid, protected := strings.CutPrefix(name, protectedPrefix)
+	if size := len(uuid.Nil.String()); protected && len(guid) > size {
+		guid = guid[:size]
+	}
+	id, err := uuid.Parse(guid)
+	return err == nil && id.Version() == 8 && protected == strings.Contains(guid, "-")
+}
+
 // CreateProtected creates an ephemeral sequential znode below dir, named
 // _c_<guid>-<name><sequence>, and returns its path. It creates missing parents, as containers
 // if the server supports them.
@@ -43,7 +62,7 @@ func (s *Session) CreateProtectedIn(ctx context.Context, dir, name string, data 
 	if err := s.fits(dir, data, packetSlack); err != nil {
 		return "", err
 	}
-	prefix := protectedPrefix + uuid.NewString() + "-"
+	prefix := protectedPrefix + NewGUID().String() + "-"
 	path := gopath.Join(dir, prefix+name)
 	c := &creation[string]{path: path, parent: parent, made: func(replies []conn.Reply) (string, error) {
 		made, err := replies[0].Path()
