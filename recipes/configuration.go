@@ -67,7 +67,7 @@ type Configuration interface {
 	//
 	// Key sends nothing, so the error can only be ErrInvalid. The guarantees are those of
 	// Write, not of Set: the parents must exist, versions are compared instead of revisions
-	// (Entry.Version), and a lost reply is ErrUnknownOutcome.
+	// (Entry.Version), and a lost reply is ErrUnknownOutcome. A Delete becomes a DeleteKey.
 	Key(op Op) (Op, error)
 
 	// Watch returns a channel that first receives a key's value and then every change. If
