@@ -65,11 +65,24 @@ func (s *Session) CommitRead(ctx context.Context, dir string, parent func(contex
 	return s.commitDraft(ctx, dir, parent, draft{read: read})
 }
 
+// CommitBelow is CommitWithReceipt for a transaction that depends on what the caller has read of
+// dir, and compares only its version. While the session has a receipt below dir, dir cannot be
+// replaced. So if the session had none before the call, or another client has deleted it, nothing
+// has happened, and the error is ErrNoReceipt: the session has a receipt now, and the caller reads
+// again.
+func (s *Session) CommitBelow(ctx context.Context, dir string, parent func(context.Context, string) error, t Txn) (Outcome, error) {
+	return s.commitDraft(ctx, dir, parent, draft{txn: t, below: true})
+}
+
+// ErrNoReceipt is described at CommitBelow.
+var ErrNoReceipt = errors.New("no receipt")
+
 // A draft is a transaction that must happen once.
 type draft struct {
-	txn  Txn
-	read func(context.Context) (Txn, error) // builds txn from what it reads; nil: txn is fixed
-	on   *conn.Conn                         // the connection of read; nil without read
+	txn   Txn
+	below bool                               // see CommitBelow
+	read  func(context.Context) (Txn, error) // builds txn from what it reads; nil: txn is fixed
+	on    *conn.Conn                         // the connection of read; nil without read
 }
 
 // update calls read again.
@@ -88,7 +101,10 @@ func (s *Session) commitDraft(ctx context.Context, dir string, parent func(conte
 		}
 		r, made, err := s.takeReceipt(ctx, dir, parent)
 		if err == nil && made {
-			if err = d.update(ctx, s); err != nil {
+			if err = d.update(ctx, s); d.below {
+				err = ErrNoReceipt
+			}
+			if err != nil {
 				s.returnReceipt(r)
 			}
 		}
