@@ -54,9 +54,9 @@ var replacements = map[string]func(s *zktest.Scene, path string) error{
 }
 
 func setTwice(ctx context.Context, c recipes.Configuration, key string) error {
-	_, err := c.Set(ctx, key, []byte("theirs, at first"), recipes.NoRevision)
+	first, err := c.Set(ctx, key, []byte("theirs, at first"), recipes.NoRevision)
 	if err == nil {
-		_, err = c.Set(ctx, key, []byte("theirs"), recipes.AnyRevision)
+		_, err = c.Set(ctx, key, []byte("theirs"), first) // creates the count of the directory
 	}
 	return err
 }
@@ -128,29 +128,42 @@ func changing(path string) func(zkserver.Request) bool {
 	}
 }
 
-// The znode of the configuration itself is replaced, with all that is below it.
+// The znode of the configuration itself is replaced, with all that is below it: before the session
+// creates its receipt, or before the change.
 func TestAConfigurationThatWasReplacedIsNotOverwritten(t *testing.T) {
-	for _, first := range []bool{true, false} {
-		zktest.OnEmbedded(t, func(s *zktest.Scene, srv *zkserver.Server) {
-			session := s.Session()
-			c := zktest.ConfigAt(t, session, s.Path)
-			must.Do(t, setTwice(s.Ctx, zktest.ConfigAt(t, s.Session(), s.Path), ""))
-			read := must.Get(c.Get(s.Ctx, ""))(t).Revision
-			if !first {
-				read = must.Get(c.Set(s.Ctx, "", nil, read))(t)
-			}
-			version := must.Get(c.Get(s.Ctx, ""))(t).Version
-			met := zktest.Between(srv, session, changing(s.Path), func() {
-				must.Do(t, deleteTree(s.Raw, s.Path))
-				s.Make(s.Path, []byte("theirs"), 0)
-				must.Do(t, srv.SetVersion(s.Path, version))
+	receipt := func(r zkserver.Request) bool {
+		return zktest.Creates(r.Op) && strings.Contains(r.Path, "-receipt-")
+	}
+	for name, test := range map[string]struct {
+		first bool // change of the session
+		at    func(path string) func(zkserver.Request) bool
+	}{
+		"the first change, before the receipt": {true, func(string) func(zkserver.Request) bool { return receipt }},
+		"the first change":                     {true, changing},
+		"a later change":                       {false, changing},
+	} {
+		t.Run(name, func(t *testing.T) {
+			zktest.OnEmbedded(t, func(s *zktest.Scene, srv *zkserver.Server) {
+				session := s.Session()
+				c := zktest.ConfigAt(t, session, s.Path)
+				must.Do(t, setTwice(s.Ctx, zktest.ConfigAt(t, s.Session(), s.Path), ""))
+				read := must.Get(c.Get(s.Ctx, ""))(t).Revision
+				if !test.first {
+					read = must.Get(c.Set(s.Ctx, "", nil, read))(t)
+				}
+				version := must.Get(c.Get(s.Ctx, ""))(t).Version
+				met := zktest.Between(srv, session, test.at(s.Path), func() {
+					must.Do(t, deleteTree(s.Raw, s.Path))
+					s.Make(s.Path, []byte("theirs"), 0)
+					must.Do(t, srv.SetVersion(s.Path, version))
+				})
+				if _, err := c.Set(s.Ctx, "", []byte("mine"), read); !met() || !errors.Is(err, recipes.ErrBadVersion) {
+					t.Errorf("met %t: %v", met(), err)
+				}
+				if data := s.Data(s.Path); string(data) != "theirs" {
+					t.Errorf("the data is %q", data)
+				}
 			})
-			if _, err := c.Set(s.Ctx, "", []byte("mine"), read); !met() || !errors.Is(err, recipes.ErrBadVersion) {
-				t.Errorf("first %t, met %t: %v", first, met(), err)
-			}
-			if data := s.Data(s.Path); string(data) != "theirs" {
-				t.Errorf("first %t: the data is %q", first, data)
-			}
 		})
 	}
 }
