@@ -284,7 +284,7 @@ func dialects(kind recipes.Kind, names []string) []recipes.Dialect {
 // ten digits.
 var (
 	numbered = regexp.MustCompile(`[0-9]{10}$`)
-	helper   = regexp.MustCompile(`^(_c_.{36}-)?(member|receipt|guard|queue|qn|entry)-|^_c_deletions-|^[0-9a-f]{8}(-?[0-9a-f]{4}){3}-?[0-9a-f]{12}$`)
+	helper   = regexp.MustCompile(`^(_c_.{36}-)?(member|receipt|guard|queue|qn|entry)-|^[0-9a-f]{8}(-?[0-9a-f]{4}){3}-?[0-9a-f]{12}$`)
 )
 
 // unknown counts the ephemeral sequential children of path that are not among the

@@ -45,7 +45,7 @@ func TestConfigurationCosts(t *testing.T) {
 			<-key
 			<-tree
 		})
-		if got, want := zktest.Shape(srv, "/c"), "_c_<guid>-receipt-0000000001 _c_deletions-3 a b"; got != want {
+		if got, want := zktest.Shape(srv, "/c"), "_c_3-deletions _c_<guid>-receipt-0000000001 a b"; got != want {
 			t.Errorf("znodes %q; want %q", got, want)
 		}
 	})

@@ -176,7 +176,7 @@ func TestNamesCosts(t *testing.T) {
 		zktest.Costs(t, srv, "the first to be unregistered in a directory", 4, 5, 0, func() { _ = n.Unregister(ctx, "mail", 0) })
 		must.Do(t, n.RegisterPersistent(ctx, "mail", nil))
 		zktest.Costs(t, srv, "unregistering what was for good", 1, 1, 0, func() { _ = n.Unregister(ctx, "mail", 0) })
-		if got, want := zktest.Shape(srv, "/n"), "_c_<guid>-receipt-0000000000 _c_deletions-3 db first"; got != want {
+		if got, want := zktest.Shape(srv, "/n"), "_c_3-deletions _c_<guid>-receipt-0000000000 db first"; got != want {
 			t.Errorf("znodes %q; want %q", got, want)
 		}
 	})

@@ -11,9 +11,9 @@ import (
 	"github.com/zkrecipes/zkrecipes/recipes"
 )
 
-// deletionsPrefix starts the name of a znode that counts deletions. It is not a GUID's, so
-// CreateProtected does not find it.
-const deletionsPrefix = protectedPrefix + "deletions-"
+// deletionsSuffix ends the name of a znode that counts deletions. The number comes before it, so no
+// program takes the znode for a contender.
+const deletionsSuffix = "-deletions"
 
 // Deletions is the znode that counts the deletions of znodes in one directory, by its version.
 //
@@ -35,7 +35,9 @@ type Deletions struct {
 }
 
 // IsDeletions reports whether the znode of that name counts deletions.
-func IsDeletions(name string) bool { return strings.HasPrefix(name, deletionsPrefix) }
+func IsDeletions(name string) bool {
+	return strings.HasPrefix(name, protectedPrefix) && strings.HasSuffix(name, deletionsSuffix)
+}
 
 // maxDeletions limits the directories whose counts a session keeps.
 const maxDeletions = 256
@@ -106,7 +108,7 @@ func (s *Session) ReadDeletions(ctx context.Context, dir string) (Deletions, err
 }
 
 func deletionsPath(dir string, stat Stat) string {
-	return gopath.Join(dir, fmt.Sprintf("%s%x", deletionsPrefix, stat.Czxid))
+	return gopath.Join(dir, fmt.Sprintf("%s%x%s", protectedPrefix, stat.Czxid, deletionsSuffix))
 }
 
 // errAgain means that another client was faster, or that the outcome is unknown.

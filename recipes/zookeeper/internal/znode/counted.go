@@ -64,7 +64,7 @@ func (c Counted) dir() string { return gopath.Dir(c.path) }
 // countsBelow returns the children of a znode that count deletions. If it has others, the error
 // also matches recipes.ErrNotEmpty.
 func countsBelow(ctx context.Context, s *session.Session, path string) (counts []string, err error) {
-	names, err := s.Children(ctx, path)
+	names, _, err := s.List(ctx, path)
 	for _, name := range names {
 		if session.IsDeletions(name) {
 			counts = append(counts, gopath.Join(path, name))
