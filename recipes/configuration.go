@@ -15,11 +15,12 @@ import (
 // leading slash ("db/host"). "" is the configuration's own node. Every node is a key, also the
 // parent of another key: it has an empty value and is Unset. Nodes with an element that starts
 // with _c_ are not keys. They are the receipts of Set and Delete: a session keeps one,
-// ephemeral, below the configuration's node.
+// ephemeral, below the configuration's node. And they are the counts of deletions: each parent
+// of keys has one, persistent, when a change has compared a revision or deleted a key.
 //
 // ZooKeeper compares versions, which overflow (CURATOR-688) and restart when a node is deleted
 // and created again. Set and Delete compare the Revision of a value, its mzxid, which grows
-// with every transaction of the ensemble. Set describes what that does not cover.
+// with every transaction of the ensemble.
 type Configuration interface {
 	// Path is the path of the configuration.
 	Path() string
@@ -43,18 +44,20 @@ type Configuration interface {
 	// also does if the change was committed but its revision can no longer be read, or if
 	// the reply to the creation of the configuration's own node is lost.
 	//
-	// Set reads the key's revision, and its write compares the version that belongs to it,
-	// because ZooKeeper compares nothing else. If another client deletes the key between the
-	// two, and creates it again with the same number of changes, Set overwrites the new key.
-	// This window is one round trip, because the write is sent on the connection of the
-	// read, at once. It is two round trips for the first change of a session, which creates
-	// the receipt, and longer only while the process or the servers stop. An outage does not
-	// widen it: after each reconnect Set reads again before it writes, and returns
-	// ErrBadVersion if the key was replaced.
+	// The comparison is exact: a key that was deleted and created again is another one, however
+	// often it was changed. ZooKeeper compares only versions, so each deletion by this library
+	// also counts in a node beside the key, and Set checks the count that it knew before it read
+	// the key. Sessions need the permission to read, and to delete also to write, that node: it
+	// gets the SessionConfig.ACL of the session that creates it. Only a key that another program
+	// deletes can be mistaken: if it was created again with as many changes while one request is
+	// in flight, Set overwrites it.
+	//
+	// A Set costs one write and one read. The first comparison of a session in a directory costs
+	// a few more, and a deletion in the same directory makes Set read again.
 	Set(ctx context.Context, key string, value []byte, expected Revision) (Revision, error)
 
-	// Delete deletes a key, under the conditions and with the errors of Set. If the key has
-	// keys below it, the error matches ErrNotEmpty. The configuration's own node cannot be
+	// Delete deletes a key, under the conditions, with the errors and for the costs of Set. If the
+	// key has keys below it, the error matches ErrNotEmpty. The configuration's own node cannot be
 	// deleted: ErrInvalid.
 	Delete(ctx context.Context, key string, expected Revision) error
 
@@ -67,7 +70,7 @@ type Configuration interface {
 	//
 	// Key sends nothing, so the error can only be ErrInvalid. The guarantees are those of
 	// Write, not of Set: the parents must exist, versions are compared instead of revisions
-	// (Entry.Version), and a lost reply is ErrUnknownOutcome.
+	// (Entry.Version), and a lost reply is ErrUnknownOutcome. A Delete becomes a DeleteKey.
 	Key(op Op) (Op, error)
 
 	// Watch returns a channel that first receives a key's value and then every change. If

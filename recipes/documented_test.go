@@ -282,6 +282,8 @@ var documented = map[string]struct {
 			names, err := t.s.Names(t.path)
 			t.must(err)
 			t.must(names.RegisterPersistent(t.ctx, "ann", nil))
+			t.must(names.RegisterPersistent(t.ctx, "bob", nil))
+			t.must(names.Unregister(t.ctx, "bob", 0))
 		},
 		operate: func(t trial) {
 			names, err := t.s.Names(t.path)
@@ -299,15 +301,23 @@ var documented = map[string]struct {
 		use: func(t trial) {
 			configuration, err := t.s.Configuration(t.path)
 			t.must(err)
-			_, err = configuration.Set(t.ctx, "ann", nil, recipes.AnyRevision)
+			revision, err := configuration.Set(t.ctx, "ann", nil, recipes.AnyRevision)
+			t.must(err)
+			_, err = configuration.Set(t.ctx, "ann", nil, revision)
 			t.must(err)
 		},
 		operate: func(t trial) {
 			configuration, _ := t.s.Configuration(t.path)
-			set := func() error { _, err := configuration.Set(t.ctx, "ann", nil, recipes.AnyRevision); return err }
+			revision := recipes.NoRevision
+			set := func() (err error) {
+				revision, err = configuration.Set(t.ctx, "ann", nil, revision)
+				return err
+			}
 			t.measure("(first)", set)
+			t.measure("(first comparison)", set)
 			t.measure("set", set)
 			t.measure("get", func() error { _, err := configuration.Get(t.ctx, "ann"); return err })
+			t.measure("delete", func() error { return configuration.Delete(t.ctx, "ann", revision) })
 		},
 	},
 	"Counter": {

@@ -80,8 +80,8 @@ type Token int64
 // AnyVersion, as a version, matches every version.
 const AnyVersion int32 = -1
 
-// Op is one operation of a guarded write. [Create], [Set], [Delete] and [Held] return one. The zero
-// value is invalid.
+// Op is one operation of a guarded write. [Create], [Set], [Delete], [DeleteKey] and [Held] return one.
+// The zero value is invalid.
 type Op struct {
 	kind    string
 	Path    string // below the session's chroot
@@ -90,8 +90,18 @@ type Op struct {
 	grant   Grant
 }
 
-// Kind is "create", "set", "delete" or "held", after the function that returned the operation.
+// Kind is "create", "set", "delete", "delete key" or "held", after the function that returned the
+// operation.
 func (o Op) Kind() string { return o.kind }
+
+// ForKey is for implementations of [Configuration.Key]: it returns the operation for path, the znode of
+// a key.
+func (o Op) ForKey(path, key string) Op {
+	if o.Path = path; o.kind == "delete" && key != "" {
+		o.kind = "delete key"
+	}
+	return o
+}
 
 // Grant is the grant of a Held, and nil otherwise.
 func (o Op) Grant() Grant { return o.grant }
@@ -109,6 +119,13 @@ func Set(path string, data []byte, version int32) Op {
 // Delete deletes a znode without children if its version matches.
 func Delete(path string, version int32) Op {
 	return Op{kind: "delete", Path: path, Version: version}
+}
+
+// DeleteKey is Delete for a key of a Configuration, as [Configuration.Key] returns it. It also counts the
+// deletion, so that Configuration.Set and Configuration.Delete notice it. A plugin without the
+// capability "delete-key" refuses it with ErrUnsupported.
+func DeleteKey(path string, version int32) Op {
+	return Op{kind: "delete key", Path: path, Version: version}
 }
 
 // Held checks that another grant of the same session is held. If it is not, nothing is written, and

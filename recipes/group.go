@@ -79,10 +79,10 @@ type GroupConfig struct {
 // client deletes its znode, which is always noticed. Write commits only while the member
 // exists.
 //
-// A member with a chosen name has one unsafe case. Another client deletes its znode, a third
-// one takes the name, and both members have updated their data equally often. Until this
-// session is notified of the deletion, ZooKeeper cannot refuse a Write, because it compares
-// only name and version.
+// A member with a chosen name has one unsafe case. Another program deletes its znode, a client
+// takes the name, and both members have updated their data equally often. Until this session is
+// notified of the deletion, ZooKeeper cannot refuse a Write, because it compares only name and
+// version. No client of this library deletes a living member of another session.
 type Membership interface {
 	Grant
 
@@ -156,7 +156,8 @@ func ValidateName(name string) error {
 //
 // A name is the child of the path with that name. Register creates it as an ephemeral znode,
 // RegisterPersistent as a persistent one. Children whose names start with _c_ are not names:
-// they are the receipts of RegisterPersistent.
+// they are the receipts of RegisterPersistent and Unregister, and a count of deletions. The count
+// is persistent, so after the first Unregister the servers do not delete the empty directory.
 type Names interface {
 	// Path is the path of the directory.
 	Path() string
@@ -186,9 +187,9 @@ type Names interface {
 	// it matches ErrBadVersion. A name of Register can only be unregistered by its session:
 	// the error is a *TakenError.
 	//
-	// If the name is unregistered and registered again while the deletion is in flight,
-	// Unregister cannot distinguish the two. After an outage it reads again before it
-	// deletes: see Configuration.Set. Unknown outcomes are those of RegisterPersistent.
+	// A name that was unregistered and registered again is another one: the comparison is as
+	// exact as that of Configuration.Set, and needs the same permissions. Unknown outcomes are
+	// those of RegisterPersistent.
 	Unregister(ctx context.Context, name string, token Token) error
 
 	// Lookup returns the registration of a name, or an error that matches ErrNoNode. It

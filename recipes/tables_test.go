@@ -137,6 +137,7 @@ var shapes = []struct {
 	with string
 }{
 	{regexp.MustCompile(`[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}`), "<guid>"},
+	{regexp.MustCompile(`^_c_[0-9a-f]+-deletions$`), "_c_<czxid>-deletions"},
 	{regexp.MustCompile(`\b0\d{9}$`), "<seq>"},
 	{regexp.MustCompile(`n_0\d{9}$`), "n_<seq>"},
 	{regexp.MustCompile(`-\d\d-`), "-YY-"},

@@ -47,6 +47,25 @@ func configurationSetTests() []test {
 			f.is(h.Write(f.ctx, key(recipes.Set("db", []byte("late"), recipes.AnyVersion))), recipes.ErrNotHeld)
 			f.has(c, "db", "")
 		}},
+		{"key/a guarded write deletes a key, and its parent", func(f *fixture) {
+			s := f.open()
+			c := f.config(s, f.path("c"))
+			f.set(c, "a/b", "1", f.set(c, "a/b", "0", recipes.NoRevision))
+			h := lockKind.granted(f, s, f.path("lock"))
+			key := func(op recipes.Op) recipes.Op {
+				f.Helper()
+				return must.Get(c.Key(op))(f)
+			}
+			f.is(h.Write(f.ctx, key(recipes.Delete("a/none", recipes.AnyVersion))), recipes.ErrNoNode)
+			f.is(h.Write(f.ctx, key(recipes.Delete("none/b", recipes.AnyVersion))), recipes.ErrNoNode)
+			f.is(h.Write(f.ctx, key(recipes.Delete("a/b", 0))), recipes.ErrBadVersion)
+			f.is(h.Write(f.ctx, key(recipes.Delete("a", recipes.AnyVersion))), recipes.ErrNotEmpty)
+			f.must(h.Write(f.ctx, key(recipes.Delete("a/b", 1)), key(recipes.Delete("a", recipes.AnyVersion))))
+			f.must(h.Write(f.ctx, key(recipes.Create("a", nil)), key(recipes.Create("a/b", nil)), key(recipes.Delete("a/b", 0)), key(recipes.Delete("a", 0))))
+			f.is(errOf(c.Get(f.ctx, "a")), recipes.ErrNoNode)
+			f.must(h.Release(f.ctx))
+			f.is(h.Write(f.ctx, key(recipes.Delete("none/b", recipes.AnyVersion))), recipes.ErrNotHeld)
+		}},
 		{"key/an invalid key is refused, and nothing is sent", func(f *fixture) {
 			s := f.open()
 			c := f.config(s, f.path("c"))
@@ -99,6 +118,17 @@ func configurationSetTests() []test {
 			f.must(c.Delete(f.ctx, "a/b/c", recipes.AnyRevision))
 			f.must(c.Delete(f.ctx, "a/b", recipes.AnyRevision))
 			f.has(c, "a", "value")
+		}},
+		{"delete/the parents of deleted keys have no keys below them", func(f *fixture) {
+			c := f.config(f.open(), f.path("c"))
+			for range 2 {
+				f.must(c.Delete(f.ctx, "a/b/c", f.set(c, "a/b/c", "1", f.set(c, "a/b/c", "0", recipes.NoRevision))))
+				f.is(c.Delete(f.ctx, "a", recipes.AnyRevision), recipes.ErrNotEmpty)
+				f.must(c.Delete(f.ctx, "a/b", recipes.AnyRevision))
+				f.must(c.Delete(f.ctx, "a", must.Get(c.Get(f.ctx, "a"))(f).Revision))
+			}
+			entries := get(f, c.Snapshot)
+			f.failIf(len(entries) != 1 || entries[0].Key != "", "%+v", entries)
 		}},
 		{"set/the empty key is the znode of the configuration", func(f *fixture) {
 			c := f.config(f.open(), f.path("deep", "c"))

@@ -47,6 +47,15 @@ func configurationOperations() []operation {
 			},
 		}
 	}
+	// knows makes the victim's session know how many keys were deleted.
+	knows := func(s *stage) {
+		s.ok(setting(s, s.victim, "other", "", recipes.NoRevision))
+		s.ok(s.configuration(s.victim).Delete(s.ctx, "other", recipes.AnyRevision))
+	}
+	// replace replaces the key "a" by one of the same version.
+	replace := func(s *stage) error {
+		return errors.Join(s.configuration(s.other).Delete(s.ctx, "a", recipes.AnyRevision), setting(s, s.other, "a", "theirs", recipes.NoRevision))
+	}
 	return []operation{
 		{"Configuration.Get", func(s *stage) doing {
 			some(s)
@@ -83,6 +92,22 @@ func configurationOperations() []operation {
 			do.between = []meddling{{name: "another sets it", at: zktest.Op(zkserver.OpMulti), do: func() error { return setting(s, s.other, "a", "theirs", recipes.AnyRevision) }, want: recipes.ErrBadVersion}}
 			return do
 		}},
+		{"Configuration.Set, a key that was read, again", func(s *stage) doing {
+			knows(s)
+			do := set(s, "a", must.Get(s.configuration(s.other).Set(s.ctx, "a", []byte("1"), recipes.NoRevision))(s.T))
+			do.refused = recipes.ErrBadVersion
+			do.between = []meddling{
+				{name: "another replaces it", at: zktest.Op(zkserver.OpMulti), do: func() error { return replace(s) }, want: recipes.ErrBadVersion},
+				{name: "another deletes another key", at: zktest.Op(zkserver.OpMulti), do: func() error {
+					return errors.Join(setting(s, s.other, "b", "", recipes.NoRevision), s.configuration(s.other).Delete(s.ctx, "b", recipes.AnyRevision))
+				}, then: func() {
+					if !do.happened() {
+						s.Error("the key was not set")
+					}
+				}},
+			}
+			return do
+		}},
 		{"Configuration.Set, whatever there is", func(s *stage) doing { return set(s, "a/b", recipes.AnyRevision) }},
 		{"Configuration.Set, whatever there is, again", func(s *stage) doing {
 			s.ok(setting(s, s.victim, "a", "1", recipes.NoRevision))
@@ -113,6 +138,42 @@ func configurationOperations() []operation {
 				act:      func(ctx context.Context) error { return s.configuration(s.victim).Delete(ctx, "a", r) },
 				happened: func() bool { return !s.present(stagePath + "/a") },
 				refused:  recipes.ErrNoNode,
+			}
+		}},
+		{"Configuration.Delete, a key that was read, again", func(s *stage) doing {
+			knows(s)
+			r := must.Get(s.configuration(s.other).Set(s.ctx, "a", []byte("1"), recipes.NoRevision))(s.T)
+			return doing{
+				act:      func(ctx context.Context) error { return s.configuration(s.victim).Delete(ctx, "a", r) },
+				happened: func() bool { return !s.present(stagePath + "/a") },
+				refused:  recipes.ErrNoNode,
+				between:  []meddling{{name: "another replaces it", at: zktest.Op(zkserver.OpMulti), do: func() error { return replace(s) }, want: recipes.ErrBadVersion}},
+			}
+		}},
+		{"Configuration.Delete, a parent", func(s *stage) doing {
+			s.ok(setting(s, s.other, "a/b", "1", recipes.NoRevision))
+			s.ok(s.configuration(s.other).Delete(s.ctx, "a/b", recipes.AnyRevision)) // its count is below a
+			return doing{
+				act: func(ctx context.Context) error {
+					return s.configuration(s.victim).Delete(ctx, "a", recipes.AnyRevision)
+				},
+				happened: func() bool { return !s.present(stagePath + "/a") },
+				refused:  recipes.ErrNoNode,
+				between: []meddling{{name: "another creates a key below it", at: zktest.Op(zkserver.OpMulti), do: func() error {
+					return setting(s, s.other, "a/c", "theirs", recipes.NoRevision)
+				}, want: recipes.ErrNotEmpty}},
+			}
+		}},
+		{"Grant.Write, a deletion of a key", func(s *stage) doing {
+			s.ok(setting(s, s.other, "a", "1", recipes.NoRevision))
+			h := must.Get(must.Get(s.victim.Lock("/lock-of-keys", recipes.LockConfig{}))(s.T).Acquire(s.ctx))(s.T)
+			op := must.Get(s.configuration(s.victim).Key(recipes.Delete("a", recipes.AnyVersion)))(s.T)
+			return doing{
+				act:      func(ctx context.Context) error { return h.Write(ctx, op) },
+				happened: func() bool { return !s.present(stagePath + "/a") },
+				once:     true,
+				lost:     []error{recipes.ErrNotHeld},
+				end:      func() error { return h.Release(s.ctx) },
 			}
 		}},
 		{"Configuration.Watch, a new key", func(s *stage) doing {

@@ -166,7 +166,7 @@ func (c configuration) Key(op recipes.Op) (recipes.Op, error) {
 	if err := recipes.ValidateKey(op.Path); err != nil {
 		return recipes.Op{}, err
 	}
-	op.Path = path.Join(c.path, op.Path)
+	op = op.ForKey(path.Join(c.path, op.Path), op.Path)
 	return op, op.Validate()
 }
 

@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"slices"
 	"sync"
 	"time"
 
@@ -86,8 +85,13 @@ func writeAs[Q, A any](ctx context.Context, g *remoteGrant, what string, ask met
 		return fmt.Errorf("%s: %w", what, err)
 	}
 	how := way{once: true, counted: true}
-	if slices.ContainsFunc(ops, func(op recipes.Op) bool { return op.Grant() != nil }) {
-		how.needs = "held"
+	for _, op := range ops {
+		switch {
+		case op.Kind() == "delete key":
+			how.needs = "delete-key" // such a plugin has the older "held" too
+		case op.Kind() == "held" && how.needs == "":
+			how.needs = "held"
+		}
 	}
 	err := g.s.complete(ctx, how, func(ctx context.Context) error { _, err := ask(ctx, request); return err })
 	if err == nil {

@@ -70,6 +70,7 @@ var offers = slices.Concat(lockOffers, queueOffers, transactionOffers, groupOffe
 	{&pb.PluginService_ServiceDesc, nil}, // every plugin has it
 	{nil, []string{"children"}},
 	{&pb.CallService_ServiceDesc, []string{carry.Capability, resumeCapability}},
+	{nil, []string{"delete-key"}},
 })
 
 // resumeCapability is the capability of plugins that can resume sessions (Config.Resume).

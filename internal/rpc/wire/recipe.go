@@ -214,10 +214,11 @@ func ToOps(ops []recipes.Op) []*pb.Op {
 }
 
 var opKinds = map[string]pb.OpKind{
-	"create": pb.OpKind_OP_KIND_CREATE,
-	"set":    pb.OpKind_OP_KIND_SET,
-	"delete": pb.OpKind_OP_KIND_DELETE,
-	"held":   pb.OpKind_OP_KIND_HELD,
+	"create":     pb.OpKind_OP_KIND_CREATE,
+	"set":        pb.OpKind_OP_KIND_SET,
+	"delete":     pb.OpKind_OP_KIND_DELETE,
+	"delete key": pb.OpKind_OP_KIND_DELETE_KEY,
+	"held":       pb.OpKind_OP_KIND_HELD,
 }
 
 // Ops converts messages to operations, in the same order. A held, whose grant the message only
@@ -231,6 +232,8 @@ func Ops(ops []*pb.Op) []recipes.Op {
 			return recipes.Set(o.GetPath(), o.GetData(), o.GetVersion())
 		case pb.OpKind_OP_KIND_DELETE:
 			return recipes.Delete(o.GetPath(), o.GetVersion())
+		case pb.OpKind_OP_KIND_DELETE_KEY:
+			return recipes.DeleteKey(o.GetPath(), o.GetVersion())
 		}
 		return recipes.Op{}
 	})

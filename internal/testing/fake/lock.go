@@ -148,7 +148,7 @@ func (h *hold) Write(_ context.Context, ops ...recipes.Op) error {
 	for _, op := range ops {
 		switch op.Kind() {
 		case "held":
-		case "delete":
+		case "delete", "delete key":
 			delete(w.data, op.Path)
 		default:
 			w.data[op.Path] = op.Data

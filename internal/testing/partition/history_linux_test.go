@@ -68,7 +68,7 @@ func operations(messages []message) map[string][]porcupine.Operation {
 	return histories
 }
 
-var checked = map[kind]bool{add: true, read: true, get: true, set: true, put: true, take: true}
+var checked = map[kind]bool{add: true, read: true, get: true, set: true, del: true, put: true, take: true}
 
 // In counterModel the state is the number.
 var counterModel = porcupine.Model{
@@ -86,8 +86,9 @@ var counterModel = porcupine.Model{
 	},
 }
 
-// entry is the state of a key. If the outcome of a set is unknown, its revision is only known
-// to be larger than after, until a client reads it.
+// entry is the state of a key. A key that does not exist has the revision 0. If the outcome of a set is
+// unknown, its revision is only known to be larger than after, until a client reads it. after is
+// also the last revision before a deletion.
 type entry struct{ value, revision, after int64 }
 
 // is reports whether the entry can have that revision.
@@ -115,11 +116,15 @@ var keyModel = porcupine.Model{
 		e, m := state.(entry), input.(message)
 		switch {
 		case m.Kind == get:
-			return m.Out == e.value && e.is(m.Rev), entry{m.Out, m.Rev, 0}
+			return m.Out == e.value && e.is(m.Rev), entry{m.Out, m.Rev, e.after}
 		case m.End == refused:
 			return m.Expect != anyRevision && (e.revision == unknownRevision || e.revision != m.Expect), e
 		case m.Expect != anyRevision && !e.is(m.Expect):
 			return m.End == unknown, e // it may have been refused, and the reply lost
+		case m.Kind == del && e.revision == 0:
+			return m.End == unknown, e
+		case m.Kind == del:
+			return true, entry{0, 0, max(e.revision, e.after)}
 		case m.End == unknown:
 			return true, entry{m.In, unknownRevision, max(e.revision, e.after)}
 		default:
@@ -242,6 +247,22 @@ func TestModelsRefuseBrokenHistories(t *testing.T) {
 			op(message{Kind: set, In: 7, Rev: 10, End: done}, 0, 1), op(message{Kind: set, In: 8, Expect: -1, Rev: 9, End: done}, 2, 3)}},
 		"refused without a reason": {"key", false, []porcupine.Operation{
 			op(message{Kind: set, In: 7, Rev: 10, End: done}, 0, 1), op(message{Kind: set, In: 8, Expect: 10, End: refused}, 2, 3)}},
+		"deleted, and set again": {"key", true, []porcupine.Operation{
+			op(message{Kind: set, In: 7, Rev: 10, End: done}, 0, 1), op(message{Kind: del, Expect: 10, End: done}, 2, 3),
+			op(message{Kind: get, End: done}, 4, 5), op(message{Kind: set, In: 8, Rev: 12, End: done}, 6, 7),
+			op(message{Kind: set, In: 9, Expect: 10, End: refused}, 8, 9)}},
+		"a successor is overwritten": {"key", false, []porcupine.Operation{
+			op(message{Kind: set, In: 7, Rev: 10, End: done}, 0, 1), op(message{Kind: del, Expect: 10, End: done}, 2, 3),
+			op(message{Kind: set, In: 8, Rev: 12, End: done}, 4, 5), op(message{Kind: set, In: 9, Expect: 10, Rev: 13, End: done}, 2, 7)}},
+		"a successor is deleted": {"key", false, []porcupine.Operation{
+			op(message{Kind: set, In: 7, Rev: 10, End: done}, 0, 1), op(message{Kind: set, In: 8, Expect: 10, Rev: 12, End: done}, 2, 3),
+			op(message{Kind: del, Expect: 10, End: done}, 4, 5)}},
+		"deleted, then a revision that shrinks": {"key", false, []porcupine.Operation{
+			op(message{Kind: set, In: 7, Rev: 10, End: done}, 0, 1), op(message{Kind: del, Expect: -1, End: done}, 2, 3),
+			op(message{Kind: set, In: 8, Rev: 9, End: done}, 4, 5)}},
+		"deleted with an unknown outcome, then read": {"key", true, []porcupine.Operation{
+			op(message{Kind: set, In: 7, Rev: 10, End: done}, 0, 1), op(message{Kind: del, Expect: 10, End: unknown}, 2, never),
+			op(message{Kind: get, Out: 7, Rev: 10, End: done}, 4, 5), op(message{Kind: get, End: done}, 6, 7)}},
 		"unknown, then read": {"key", true, []porcupine.Operation{
 			op(message{Kind: set, In: 7, End: unknown}, 0, never), op(message{Kind: get, Out: 7, Rev: 10, End: done}, 2, 3),
 			op(message{Kind: set, In: 8, Expect: 10, Rev: 11, End: done}, 4, 5)}},

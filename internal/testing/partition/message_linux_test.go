@@ -61,6 +61,7 @@ const (
 	read kind = "read" // a counter
 	get  kind = "get"  // from a configuration
 	set  kind = "set"
+	del  kind = "delete"
 	put  kind = "put" // into a queue
 	take kind = "take"
 

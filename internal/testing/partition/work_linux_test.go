@@ -39,7 +39,8 @@ func (c *worker) unique() int64 {
 	return int64(h.Sum64() >> 1)
 }
 
-// configure reads a key and sets it, usually on condition of the revision that it has read.
+// configure reads a key, sets it and deletes it, usually on condition of the revision that it has read.
+// One operation in eight is a deletion.
 func (c *worker) configure(key string) {
 	const path = "/configuration"
 	configuration := must(c.session.Configuration(path))
@@ -63,6 +64,16 @@ func (c *worker) configure(key string) {
 		value, expected := c.unique(), seen
 		if c.random.IntN(4) == 0 {
 			expected = recipes.AnyRevision
+		}
+		if c.random.IntN(4) == 0 && expected != recipes.NoRevision {
+			_ = c.do(message{Kind: del, Path: key, Expect: int64(expected)}, func(*message) error {
+				err := configuration.Delete(c.ctx, key, expected)
+				if err == nil {
+					seen = recipes.NoRevision
+				}
+				return err
+			})
+			continue
 		}
 		c.do(message{Kind: set, Path: key, In: value, Expect: int64(expected)}, func(m *message) error {
 			revision, err := configuration.Set(c.ctx, key, strconv.AppendInt(nil, value, 10), expected)

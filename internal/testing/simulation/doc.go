@@ -46,7 +46,7 @@
 //   - Groups: each member is listed.
 //   - Shares: each number is checked like a lock. After the faults each number has one owner, and
 //     the parts of the members differ by one at most, within a bound.
-//   - Configurations: each revision of a key that is never deleted is replaced once.
+//   - Configurations: each revision of a key is replaced, or deleted, once.
 //   - Watches of groups and configurations show the final state in the end.
 //   - Double barriers: as many members enter together as the size says, and no member leaves
 //     while another is inside.

@@ -21,11 +21,20 @@ var (
 	seed  = flag.Uint64("seed", 0, "simulate only this seed, and log its trace")
 	first = flag.Uint64("first", 1, "the first seed of several")
 	seeds = flag.Int("seeds", 0, "number of seeds to simulate; 0 means a few")
+	only  = flag.String("scenario", "", "simulate this scenario with every seed; empty: the seed chooses")
 )
 
 // simulate runs one seed. To repeat a trace, a run needs one processor, so that goroutines run one
 // after the other, and no garbage collection, which would change their order.
-func simulate(t *testing.T, seed uint64) Report { return simulateScenario(t, scenarioOf(seed), seed) }
+func simulate(t *testing.T, seed uint64) Report {
+	sc := scenarioOf(seed)
+	if i := slices.IndexFunc(scenarios, func(sc scenario) bool { return sc.name == *only }); i >= 0 {
+		sc = scenarios[i]
+	} else if *only != "" {
+		t.Fatalf("there is no scenario %q", *only)
+	}
+	return simulateScenario(t, sc, seed)
+}
 
 func simulateScenario(t *testing.T, sc scenario, seed uint64) (r Report) {
 	defer runtime.GOMAXPROCS(runtime.GOMAXPROCS(1))
@@ -64,8 +73,8 @@ func TestSimulation(t *testing.T) {
 		r := simulate(t, *first+uint64(i))
 		sum.add(r)
 		for _, v := range r.Violations {
-			t.Errorf("seed %d (%s): %s\nreplay: go test ./internal/testing/simulation -run TestSimulation -seed %d -v",
-				r.Seed, r.Scenario, v, r.Seed)
+			t.Errorf("seed %d (%s): %s\nreplay: go test ./internal/testing/simulation -run TestSimulation -seed %d -scenario %q -v",
+				r.Seed, r.Scenario, v, r.Seed, r.Scenario)
 		}
 	}
 	t.Log(sum)

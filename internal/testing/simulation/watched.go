@@ -89,11 +89,6 @@ func (g *gathering) check(ctx context.Context, _ recipes.Client) {
 
 const configurationPath = "/configuration"
 
-// keptKey is never deleted. So each of its revisions is replaced once. That is not promised for a
-// key that is deleted and set again while Set is between its read and its write (see
-// recipes.Configuration).
-const keptKey = "a"
-
 // registry is what the calls have shown of a configuration, and the operator's watch of it.
 type registry struct {
 	world *World
@@ -125,16 +120,17 @@ func (r *registry) turn(ctx context.Context, c *client, s recipes.Client) error 
 	}
 	wait, cancel := c.patience(ctx)
 	defer cancel()
-	key := pick(c.chance, keptKey, "b/c")
+	key := pick(c.chance, "a", "b/c")
 	e, err := configuration.Get(wait, key)
 	if err != nil && !errors.Is(err, recipes.ErrNoNode) {
 		return err
 	}
 	r.read(c, e)
 	_ = c.step(ctx, c.chance.about(20*time.Millisecond))
-	if key != keptKey && !e.None() && c.chance.chance(20) {
+	if !e.None() && c.chance.chance(30) {
 		err = configuration.Delete(wait, key, e.Revision)
 		c.note("deleted %s of revision %#x: %v", key, int64(e.Revision), err)
+		r.changed(c, e.Revision, err)
 	} else {
 		r.mu.Lock()
 		r.made++
@@ -143,9 +139,7 @@ func (r *registry) turn(ctx context.Context, c *client, s recipes.Client) error 
 		revision, setErr := configuration.Set(wait, key, []byte(value), e.Revision)
 		err = setErr
 		c.note("set %s of revision %#x to %q, %#x: %v", key, int64(e.Revision), value, int64(revision), err)
-		if key == keptKey {
-			r.changed(c, e.Revision, err)
-		}
+		r.changed(c, e.Revision, err)
 		if err == nil && !c.isDead() {
 			r.wrote(c, e.Revision, revision, value)
 		}
@@ -167,7 +161,7 @@ func (r *registry) read(c *client, e recipes.Entry) {
 	}
 }
 
-// changed checks that each revision is replaced once.
+// changed checks that each revision is replaced, or deleted, once.
 func (r *registry) changed(c *client, revision recipes.Revision, err error) {
 	if err != nil || c.isDead() || revision == recipes.NoRevision {
 		return

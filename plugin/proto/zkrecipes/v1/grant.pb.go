@@ -32,6 +32,9 @@ const (
 	// Check that another grant of the session is held. If it is not, the operation fails with
 	// NOT_HELD. Needs the capability "held".
 	OpKind_OP_KIND_HELD OpKind = 4
+	// Delete the znode of a key of a configuration, and count the deletion. Needs the capability
+	// "delete-key".
+	OpKind_OP_KIND_DELETE_KEY OpKind = 5
 )
 
 // Enum value maps for OpKind.
@@ -42,6 +45,7 @@ var (
 		2: "OP_KIND_SET",
 		3: "OP_KIND_DELETE",
 		4: "OP_KIND_HELD",
+		5: "OP_KIND_DELETE_KEY",
 	}
 	OpKind_value = map[string]int32{
 		"OP_KIND_UNSPECIFIED": 0,
@@ -49,6 +53,7 @@ var (
 		"OP_KIND_SET":         2,
 		"OP_KIND_DELETE":      3,
 		"OP_KIND_HELD":        4,
+		"OP_KIND_DELETE_KEY":  5,
 	}
 )
 
@@ -615,13 +620,14 @@ const file_zkrecipes_v1_grant_proto_rawDesc = "" +
 	"\asession\x18\x01 \x01(\tR\asession\x12\x1d\n" +
 	"\n" +
 	"request_id\x18\x02 \x01(\tR\trequestId\"\x11\n" +
-	"\x0fAbandonResponse*l\n" +
+	"\x0fAbandonResponse*\x84\x01\n" +
 	"\x06OpKind\x12\x17\n" +
 	"\x13OP_KIND_UNSPECIFIED\x10\x00\x12\x12\n" +
 	"\x0eOP_KIND_CREATE\x10\x01\x12\x0f\n" +
 	"\vOP_KIND_SET\x10\x02\x12\x12\n" +
 	"\x0eOP_KIND_DELETE\x10\x03\x12\x10\n" +
-	"\fOP_KIND_HELD\x10\x042\xa2\x02\n" +
+	"\fOP_KIND_HELD\x10\x04\x12\x16\n" +
+	"\x12OP_KIND_DELETE_KEY\x10\x052\xa2\x02\n" +
 	"\fGrantService\x12F\n" +
 	"\aRelease\x12\x1c.zkrecipes.v1.ReleaseRequest\x1a\x1d.zkrecipes.v1.ReleaseResponse\x12@\n" +
 	"\x05Write\x12\x1a.zkrecipes.v1.WriteRequest\x1a\x1b.zkrecipes.v1.WriteResponse\x12@\n" +

@@ -59,7 +59,7 @@ func (c *configuration) Key(op recipes.Op) (recipes.Op, error) {
 	if err := recipes.ValidateKey(key); err != nil {
 		return recipes.Op{}, c.failed(key, err)
 	}
-	op.Path = c.Child(key)
+	op = op.ForKey(c.Child(key), key)
 	return op, c.failed(key, op.Validate())
 }
 
@@ -110,7 +110,16 @@ func (c *configuration) Set(ctx context.Context, key string, value []byte, expec
 		return 0, c.failed(key, err)
 	}
 	zxid, err := c.change(ctx, key, expected, change{
-		existing: func(t *session.Txn, version int32) { t.Set(c.Child(key), value, version) },
+		existing: func(t *session.Txn, now znode.Counted) {
+			switch {
+			case expected == recipes.AnyRevision:
+				t.Set(c.Child(key), value, recipes.AnyVersion)
+			case key == "":
+				t.Set(c.Path(), value, now.Stat.Version) // see change
+			default:
+				now.Set(t, value)
+			}
+		},
 		missing: func(t *session.Txn) {
 			t.Create(c.Child(key), value, false)
 			if len(value) == 0 { // a parent is empty too, but at version 0
@@ -133,7 +142,8 @@ func (c *configuration) Delete(ctx context.Context, key string, expected recipes
 		err = fmt.Errorf("%w: neither the configuration's own znode nor a key that does not exist can be deleted", recipes.ErrInvalid)
 	default:
 		_, err = c.change(ctx, key, expected, change{
-			existing: func(t *session.Txn, version int32) { t.Delete(c.Child(key), version) },
+			existing: func(t *session.Txn, now znode.Counted) { now.Delete(t) },
+			deletes:  true,
 		})
 	}
 	return c.failed(key, err)
@@ -142,25 +152,28 @@ func (c *configuration) Delete(ctx context.Context, key string, expected recipes
 // change has the operations for a key that exists, and for a key that does not. If missing
 // is nil, the change of a missing key fails with ErrNoNode.
 type change struct {
-	existing func(t *session.Txn, version int32)
+	existing func(t *session.Txn, now znode.Counted)
 	missing  func(t *session.Txn)
+	deletes  bool
 	root     []byte // the value of the configuration's own znode, if that is to be created
 }
 
-// change reads the key's record, compares its revision, and commits the change once, with
-// the version that belongs to the revision. After an outage, or after another client's
-// change, it reads again and may find another revision. With AnyRevision it compares
-// nothing.
+// change reads the key's record, compares its revision, and commits the change once, if the
+// record is still the same. After an outage, or after another client's change, it reads again
+// and may find another revision. With AnyRevision it compares nothing.
+//
+// The configuration's own znode has no count: while this session has a receipt below it, it
+// cannot be replaced (session.CommitRead).
 func (c *configuration) change(ctx context.Context, key string, expected recipes.Revision, ch change) (zxid int64, err error) {
+	purpose := znode.Purpose{Compare: key != "" && expected != recipes.AnyRevision, Delete: ch.deletes}
 	for {
+		var now znode.Counted
 		outcome, err := c.Session.CommitRead(ctx, c.Path(), c.Session.Provide, func(ctx context.Context) (t session.Txn, err error) {
-			stat, err := znode.ReadSynced(ctx, c.Session, c.Path(), func() (*session.Stat, error) { return c.find(ctx, key, expected, ch) })
+			now, err = znode.ReadCounted(ctx, c.Session, c.Child(key), purpose, func() (*session.Stat, error) { return c.find(ctx, key, expected, ch) })
 			switch {
 			case err != nil:
-			case stat != nil && expected == recipes.AnyRevision:
-				ch.existing(&t, recipes.AnyVersion)
-			case stat != nil:
-				ch.existing(&t, stat.Version)
+			case now.Stat != nil:
+				ch.existing(&t, now)
 			case key == "":
 				err = errUnmade
 			default:
@@ -177,7 +190,7 @@ func (c *configuration) change(ctx context.Context, key string, expected recipes
 			}
 			return zxid, err
 		}
-		if !outrun(err) {
+		if err = now.Done(outcome, err); !errors.Is(err, znode.ErrReadAgain) && !outrun(err) {
 			return outcome.Zxid, err
 		}
 	}

@@ -21,13 +21,18 @@ func TestConfigurationCosts(t *testing.T) {
 			t.Helper()
 			return must.Get(c.Set(ctx, key, []byte("x"), expected))(t)
 		}
-		set("b/c", recipes.NoRevision) // creates the path, the parent and the receipt
+		set("b/c", set("b/c", recipes.NoRevision)) // creates the path, the parent, the receipt and the count in b
 		var revision recipes.Revision
 		zktest.Costs(t, srv, "setting a new key", 1, 2, 0, func() { revision = set("a", recipes.NoRevision) })
-		zktest.Costs(t, srv, "setting a key", 1, 1, 0, func() { set("a", revision) })
+		zktest.Costs(t, srv, "the first comparison in a directory", 4, 5, 0, func() { revision = set("a", revision) })
+		zktest.Costs(t, srv, "setting a key", 1, 1, 0, func() { revision = set("a", revision) })
 		zktest.Costs(t, srv, "getting a key", 0, 1, 0, func() { _, _ = c.Get(ctx, "a") })
 		zktest.Costs(t, srv, "a snapshot of four", 0, 8, 0, func() { _, _ = c.Snapshot(ctx) })
 		zktest.Costs(t, srv, "deleting a key", 1, 1, 0, func() { _ = c.Delete(ctx, "b/c", recipes.AnyRevision) })
+		c2 := set("b/c2", recipes.NoRevision)
+		zktest.Costs(t, srv, "deleting a key of a revision", 1, 1, 0, func() { _ = c.Delete(ctx, "b/c2", c2) })
+		zktest.Costs(t, srv, "deleting a parent", 1, 2, 0, func() { must.Do(t, c.Delete(ctx, "b", recipes.AnyRevision)) })
+		set("b", recipes.NoRevision)
 		var key <-chan recipes.Entry
 		zktest.Costs(t, srv, "beginning to watch a key", 0, 1, 0, func() { key = must.Get(c.Watch(ctx, "a"))(t) })
 		tree := must.Get(c.WatchTree(ctx))(t)
@@ -40,7 +45,7 @@ func TestConfigurationCosts(t *testing.T) {
 			<-key
 			<-tree
 		})
-		if got, want := zktest.Shape(srv, "/c"), "_c_<guid>-receipt-0000000001 a b"; got != want {
+		if got, want := zktest.Shape(srv, "/c"), "_c_3-deletions _c_<guid>-receipt-0000000001 a b"; got != want {
 			t.Errorf("znodes %q; want %q", got, want)
 		}
 	})

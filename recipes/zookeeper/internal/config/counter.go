@@ -107,8 +107,11 @@ func (n *number) tryNext(ctx context.Context, next func(n int64, t *session.Txn)
 		return n.tryNext(ctx, next) // another client may have created it with a number
 	}
 	t.Set(n.path, n.encode(value), version)
-	_, err = n.session.CommitWithReceipt(ctx, n.receipts, n.session.Provide, t)
-	if outrun(err) {
+	_, err = n.session.CommitBelow(ctx, n.receipts, n.session.Provide, t)
+	switch {
+	case errors.Is(err, session.ErrNoReceipt):
+		return n.tryNext(ctx, next)
+	case outrun(err):
 		return 0, znode.ErrReadAgain
 	}
 	return value, err

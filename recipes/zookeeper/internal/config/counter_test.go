@@ -117,3 +117,29 @@ func TestACounterRefusesTheFormOfAnotherDialect(t *testing.T) {
 		})
 	}
 }
+
+// Another program replaces the znode between the read and the write. The new number has the same
+// version.
+func TestACounterThatWasReplacedIsNotOverwritten(t *testing.T) {
+	for _, first := range []bool{true, false} {
+		t.Run(fmt.Sprintf("first %t", first), func(t *testing.T) {
+			zktest.OnEmbedded(t, func(s *zktest.Scene, srv *zkserver.Server) {
+				session := s.Session()
+				c := zktest.CounterAt(t, session, s.Path)
+				must.Get(zktest.CounterAt(t, s.Session(), s.Path).Add(s.Ctx, 1))(t)
+				if !first {
+					must.Get(c.Add(s.Ctx, 1))(t)
+				}
+				met := zktest.Between(srv, session, zktest.Op(zkserver.OpMulti), func() {
+					_, stat, err := s.Raw.Get(s.Path)
+					must.Do(t, errors.Join(err, deleteTree(s.Raw, s.Path)))
+					s.Make(s.Path, []byte("100"), 0)
+					must.Do(t, srv.SetVersion(s.Path, stat.Version))
+				})
+				if n, err := c.Add(s.Ctx, 5); !met() || n != 105 || err != nil {
+					t.Errorf("5 more than 100 is %d, %v", n, err)
+				}
+			})
+		})
+	}
+}

@@ -20,5 +20,6 @@
 // created once. But after a lost reply, the API does not show which session owns a name.
 // Ephemeral names are identified like the members of a group, persistent names by a
 // receipt (session.Session.CommitWithReceipt). So beside the names there is an ephemeral
-// child _c_<guid>-receipt-<sequence> for each session.
+// child _c_<guid>-receipt-<sequence> for each session. Unregister compares a czxid, which the
+// API cannot. So it counts and checks deletions, as a configuration does (znode.ReadCounted).
 package group

@@ -191,29 +191,28 @@ func (n *names) Unregister(ctx context.Context, name string, token recipes.Token
 	return n.failed(name, err)
 }
 
-// unregister deletes the znode in the state that it has read. If the znode has changed in
-// between, it returns znode.ErrReadAgain.
+// unregister deletes the znode that it has read. If another client was faster, it returns
+// znode.ErrReadAgain.
 func (n *names) unregister(ctx context.Context, path string, token recipes.Token) error {
-	_, err := n.Session.CommitRead(ctx, n.Path(), n.Session.Ensure, func(ctx context.Context) (t session.Txn, err error) {
-		stat, err := znode.ReadSynced(ctx, n.Session, n.Path(), func() (session.Stat, error) {
+	var now znode.Counted
+	outcome, err := n.Session.CommitRead(ctx, n.Path(), n.Session.Ensure, func(ctx context.Context) (t session.Txn, err error) {
+		now, err = znode.ReadCounted(ctx, n.Session, path, znode.Purpose{Compare: true, Delete: true}, func() (*session.Stat, error) {
 			stat, err := n.Session.Stat(ctx, path)
 			switch {
 			case err != nil:
-				return stat, err
 			case token != 0 && stat.Czxid != int64(token):
-				return stat, fmt.Errorf("%w: it is registered with token %d, not %d", recipes.ErrBadVersion, stat.Czxid, token)
+				err = fmt.Errorf("%w: it is registered with token %d, not %d", recipes.ErrBadVersion, stat.Czxid, token)
 			case znode.OwnerOf(stat) != 0:
-				return stat, znode.TakenBy(path, stat)
+				err = znode.TakenBy(path, stat)
 			}
-			return stat, nil
+			return &stat, err
 		})
-		t.Delete(path, stat.Version)
+		if err == nil {
+			now.Delete(&t)
+		}
 		return t, err
 	})
-	if znode.GoneOrChanged(err) {
-		return znode.ErrReadAgain
-	}
-	return err
+	return now.Done(outcome, err)
 }
 
 func (n *names) Lookup(ctx context.Context, name string) (recipes.Record, error) {

@@ -3,6 +3,7 @@ package group_test
 import (
 	"context"
 	"errors"
+	"fmt"
 	"strings"
 	"testing"
 
@@ -172,9 +173,43 @@ func TestNamesCosts(t *testing.T) {
 			_ = r.Update(ctx, []byte("x"))
 			<-records
 		})
+		zktest.Costs(t, srv, "the first to be unregistered in a directory", 4, 5, 0, func() { _ = n.Unregister(ctx, "mail", 0) })
+		must.Do(t, n.RegisterPersistent(ctx, "mail", nil))
 		zktest.Costs(t, srv, "unregistering what was for good", 1, 1, 0, func() { _ = n.Unregister(ctx, "mail", 0) })
-		if got, want := zktest.Shape(srv, "/n"), "_c_<guid>-receipt-0000000000 db first"; got != want {
+		if got, want := zktest.Shape(srv, "/n"), "_c_3-deletions _c_<guid>-receipt-0000000000 db first"; got != want {
 			t.Errorf("znodes %q; want %q", got, want)
 		}
 	})
+}
+
+// ZooKeeper compares only versions. Between the read and the write, the name is unregistered and
+// registered again, and has the same version.
+func TestANameThatWasReplacedIsNotUnregistered(t *testing.T) {
+	for _, first := range []bool{true, false} {
+		t.Run(fmt.Sprintf("first %t", first), func(t *testing.T) {
+			zktest.OnEmbedded(t, func(s *zktest.Scene, srv *zkserver.Server) {
+				session := s.Session()
+				n, theirs := zktest.NamesAt(t, session, s.Path), zktest.NamesAt(t, s.Session(), s.Path)
+				if !first {
+					must.Do(t, errors.Join(n.RegisterPersistent(s.Ctx, "other", nil), n.Unregister(s.Ctx, "other", 0)))
+				}
+				must.Do(t, theirs.RegisterPersistent(s.Ctx, "db", nil))
+				token := must.Get(n.Lookup(s.Ctx, "db"))(t).Token
+				met := zktest.Between(srv, session, func(r zkserver.Request) bool {
+					return r.Op == zkserver.OpMulti && strings.Contains(r.Path, "-receipt-")
+				}, func() {
+					must.Do(t, errors.Join(theirs.Unregister(s.Ctx, "db", token), theirs.RegisterPersistent(s.Ctx, "db", []byte("theirs"))))
+				})
+				if err := n.Unregister(s.Ctx, "db", token); !met() || !errors.Is(err, recipes.ErrBadVersion) {
+					t.Errorf("met %t: %v", met(), err)
+				}
+				if r := must.Get(n.Lookup(s.Ctx, "db"))(t); string(r.Data) != "theirs" {
+					t.Errorf("%+v", r)
+				}
+				if all := must.Get(n.List(s.Ctx))(t); len(all) != 1 {
+					t.Errorf("the names are %+v", all)
+				}
+			})
+		})
+	}
 }

@@ -24,6 +24,8 @@ func replacements() []replacement {
 	key := func(change func(context.Context, recipes.Configuration, recipes.Revision) error) func(*testing.T, context.Context, recipes.Client, recipes.Client) (func() error, func() error) {
 		return func(t *testing.T, ctx context.Context, mine, theirs recipes.Client) (func() error, func() error) {
 			c, other := zktest.ConfigAt(t, mine, "/c"), zktest.ConfigAt(t, theirs, "/c")
+			must.Get(c.Set(ctx, "other", nil, recipes.NoRevision))(t)
+			must.Do(t, c.Delete(ctx, "other", recipes.AnyRevision)) // then the session knows the count of deletions
 			revision := must.Get(c.Set(ctx, "key", []byte("before"), recipes.NoRevision))(t)
 			must.Get(other.Set(ctx, "receipt", nil, recipes.NoRevision))(t)
 			return func() error { return change(ctx, c, revision) }, func() error {
@@ -45,6 +47,7 @@ func replacements() []replacement {
 		})},
 		{"a name is unregistered", func(t *testing.T, ctx context.Context, mine, theirs recipes.Client) (func() error, func() error) {
 			n, other := must.Get(mine.Names("/c"))(t), must.Get(theirs.Names("/c"))(t)
+			must.Do(t, errors.Join(n.RegisterPersistent(ctx, "other", nil), n.Unregister(ctx, "other", 0))) // as above
 			must.Do(t, errors.Join(n.RegisterPersistent(ctx, "key", nil), other.RegisterPersistent(ctx, "receipt", nil)))
 			token := must.Get(n.Lookup(ctx, "key"))(t).Token
 			return func() error { return n.Unregister(ctx, "key", token) }, func() error {

@@ -21,6 +21,9 @@ type Outcome struct {
 	// Created are the paths of the created znodes, in order, with the numbers that ZooKeeper
 	// appended. Nil if the reply was lost.
 	Created []string
+	// Set are the new records of the znodes whose data was set, in order. Nil if the reply was
+	// lost.
+	Set []Stat
 }
 
 // CommitWithReceipt is Commit for a transaction that must happen exactly once, even if its
@@ -48,22 +51,38 @@ func (s *Session) CommitWithReceipt(ctx context.Context, dir string, parent func
 	return s.commitDraft(ctx, dir, parent, draft{txn: t})
 }
 
-// CommitRead is CommitWithReceipt for a transaction that depends on what read returns. After a
-// lost connection it calls read again before it sends anything. ZooKeeper compares only
-// versions, and a version does not distinguish a znode from one that replaced it during an
-// outage. So the transaction is sent only on the connection on which read was called. A znode
-// that is replaced between that read and the write is not noticed.
+// CommitRead is CommitWithReceipt for a transaction that depends on what read returns. read must
+// add what makes the server refuse the transaction if that has changed. The receipt adds that dir
+// was not replaced, because CommitRead calls read when the receipt exists: dir cannot be deleted
+// without the receipt, and no other client makes a znode of that name.
+//
+// After a lost connection it calls read again before it sends anything, and sends the transaction
+// only on the connection on which read was called. So what other programs have replaced during an
+// outage is noticed too.
 //
 // If the transaction has not happened, CommitRead returns an error of read unchanged.
 func (s *Session) CommitRead(ctx context.Context, dir string, parent func(context.Context, string) error, read func(context.Context) (Txn, error)) (Outcome, error) {
 	return s.commitDraft(ctx, dir, parent, draft{read: read})
 }
 
+// CommitBelow is CommitWithReceipt for a transaction that depends on what the caller has read of
+// dir, and compares only its version. While the session has a receipt below dir, dir cannot be
+// replaced. So if the session had none before the call, or another client has deleted it, nothing
+// has happened, and the error is ErrNoReceipt: the session has a receipt now, and the caller reads
+// again.
+func (s *Session) CommitBelow(ctx context.Context, dir string, parent func(context.Context, string) error, t Txn) (Outcome, error) {
+	return s.commitDraft(ctx, dir, parent, draft{txn: t, below: true})
+}
+
+// ErrNoReceipt is described at CommitBelow.
+var ErrNoReceipt = errors.New("no receipt")
+
 // A draft is a transaction that must happen once.
 type draft struct {
-	txn  Txn
-	read func(context.Context) (Txn, error) // builds txn from what it reads; nil: txn is fixed
-	on   *conn.Conn                         // the connection of read; nil without read
+	txn   Txn
+	below bool                               // see CommitBelow
+	read  func(context.Context) (Txn, error) // builds txn from what it reads; nil: txn is fixed
+	on    *conn.Conn                         // the connection of read; nil without read
 }
 
 // update calls read again.
@@ -80,7 +99,15 @@ func (s *Session) commitDraft(ctx context.Context, dir string, parent func(conte
 		if err := d.update(ctx, s); err != nil {
 			return Outcome{}, err
 		}
-		r, err := s.takeReceipt(ctx, dir, parent)
+		r, made, err := s.takeReceipt(ctx, dir, parent)
+		if err == nil && made {
+			if err = d.update(ctx, s); d.below {
+				err = ErrNoReceipt
+			}
+			if err != nil {
+				s.returnReceipt(r)
+			}
+		}
 		if err != nil {
 			return Outcome{}, err
 		}
@@ -175,6 +202,9 @@ func (s *Session) outcomeOf(results []conn.Result) Outcome {
 		if r.Created != "" {
 			outcome.Created = append(outcome.Created, s.local(r.Created))
 		}
+		if r.Set.Mzxid != 0 {
+			outcome.Set = append(outcome.Set, r.Set)
+		}
 	}
 	return outcome
 }
@@ -219,12 +249,12 @@ func (rs *receipts) put(r *receipt) (surplus *receipt) {
 	return surplus
 }
 
-func (s *Session) takeReceipt(ctx context.Context, dir string, parent func(context.Context, string) error) (*receipt, error) {
+func (s *Session) takeReceipt(ctx context.Context, dir string, parent func(context.Context, string) error) (r *receipt, made bool, err error) {
 	if r := s.receipts.take(dir); r != nil {
-		return r, nil
+		return r, false, nil
 	}
 	path, err := s.CreateProtectedIn(ctx, dir, "receipt-", nil, parent)
-	return &receipt{dir: dir, path: path}, err
+	return &receipt{dir: dir, path: path}, true, err
 }
 
 func (s *Session) returnReceipt(r *receipt) {

@@ -34,6 +34,7 @@ type Session struct {
 	events     *feed.Feed[recipes.Event]
 	watches    watches
 	receipts   receipts
+	deletions  deletions
 	names      names // see CreateNamed
 	bare       bareZnodes
 	resumption resumption    // see Resume

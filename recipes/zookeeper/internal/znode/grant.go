@@ -4,6 +4,8 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	gopath "path"
+	"slices"
 	"sync"
 	"time"
 
@@ -216,42 +218,101 @@ func Commit(ctx context.Context, s *session.Session, t session.Txn, guards []Gua
 // Write converts ops to a transaction, which commit sends together with its guard and others. Its
 // errors are those that recipes.Grant.Write documents.
 func (g *Grant) Write(ctx context.Context, ops []recipes.Op, commit func(context.Context, session.Txn, ...Guard) error) error {
-	var t session.Txn
-	var others []Guard
-	var written, held []int // the operations of t, and of others
-	for i, op := range ops {
-		if err := op.Validate(); err != nil {
-			return fmt.Errorf("guarded write: operation %d: %w", i, err)
-		}
-		switch op.Kind() {
-		case "create":
-			t.Create(op.Path, op.Data, false)
-		case "set":
-			t.Set(op.Path, op.Data, op.Version)
-		case "delete":
-			t.Delete(op.Path, op.Version)
-		case "held":
-			other, ok := op.Grant().(Guard)
-			if !ok || !other.In(g.Session) {
-				return fmt.Errorf("guarded write: operation %d: %w: %s is not a grant of this session", i, recipes.ErrInvalid, op.Path)
+	for again := false; ; again = true {
+		var w write
+		for i, op := range ops {
+			switch err, lost := w.add(ctx, g, ops[:i+1]), g.Err(); {
+			case err == nil:
+			case lost != nil && !errors.Is(err, recipes.ErrInvalid):
+				return fmt.Errorf("guarded write: %w", lost)
+			case errors.Is(err, recipes.ErrNoNode):
+				return &recipes.WriteError{Index: i, Op: op, Err: err}
+			default:
+				return fmt.Errorf("guarded write: operation %d: %w", i, err)
 			}
-			others, held = append(others, other), append(held, i)
-			continue
 		}
-		written = append(written, i)
+		err := commit(ctx, w.txn, w.others...)
+		var refused *session.TxnError
+		var unheld guardError
+		switch {
+		case errors.As(err, &unheld) && errors.Is(unheld.error, recipes.ErrNotHeld) && g.Err() == nil:
+			i := w.held[unheld.guard-1]
+			return &recipes.WriteError{Index: i, Op: ops[i], Err: unheld.error}
+		case errors.As(err, &unheld):
+			return fmt.Errorf("guarded write: %s: %w", ops[w.held[unheld.guard-1]].Path, unheld.error)
+		case errors.As(err, &refused):
+			i := w.written[refused.Index]
+			if ops[i].Kind() == "delete key" && !again {
+				g.Session.ForgetDeletions(gopath.Dir(ops[i].Path)) // the count may be outdated
+				continue
+			}
+			return &recipes.WriteError{Index: i, Op: ops[i], Err: refused.Err}
+		}
+		return err
 	}
-	err := commit(ctx, t, others...)
-	var refused *session.TxnError
-	var unheld guardError
-	switch {
-	case errors.As(err, &unheld) && errors.Is(unheld.error, recipes.ErrNotHeld) && g.Err() == nil:
-		i := held[unheld.guard-1]
-		return &recipes.WriteError{Index: i, Op: ops[i], Err: unheld.error}
-	case errors.As(err, &unheld):
-		return fmt.Errorf("guarded write: %s: %w", ops[held[unheld.guard-1]].Path, unheld.error)
-	case errors.As(err, &refused):
-		i := written[refused.Index]
-		return &recipes.WriteError{Index: i, Op: ops[i], Err: refused.Err}
+}
+
+// write is a guarded write under construction.
+type write struct {
+	txn           session.Txn
+	others        []Guard
+	written, held []int // the operations of txn, and of others
+}
+
+// add adds the last one of ops.
+func (w *write) add(ctx context.Context, g *Grant, ops []recipes.Op) error {
+	i := len(ops) - 1
+	op := ops[i]
+	if err := op.Validate(); err != nil {
+		return err
 	}
-	return err
+	switch op.Kind() {
+	case "create":
+		w.txn.Create(op.Path, op.Data, false)
+	case "set":
+		w.txn.Set(op.Path, op.Data, op.Version)
+	case "delete":
+		w.txn.Delete(op.Path, op.Version)
+	case "delete key":
+		if err := w.deleteKey(ctx, g.Session, ops); err != nil {
+			return err
+		}
+	case "held":
+		other, ok := op.Grant().(Guard)
+		if !ok || !other.In(g.Session) {
+			return fmt.Errorf("%w: %s is not a grant of this session", recipes.ErrInvalid, op.Path)
+		}
+		w.others, w.held = append(w.others, other), append(w.held, i)
+	}
+	for len(w.written) < w.txn.Len() {
+		w.written = append(w.written, i)
+	}
+	return nil
+}
+
+// deleteKey adds a deletion that is counted. Whether the key exists, and has keys below it, is
+// left to the server: an earlier operation may create or delete them.
+func (w *write) deleteKey(ctx context.Context, s *session.Session, ops []recipes.Op) error {
+	op := ops[len(ops)-1]
+	dir := gopath.Dir(op.Path)
+	count, err := session.Deletions{}, error(nil)
+	if slices.ContainsFunc(ops, func(op recipes.Op) bool { return op.Kind() == "create" && op.Path == dir }) {
+		// dir does not exist, so there is no earlier znode of the key.
+	} else if known, ok := s.KnownDeletions(dir); ok {
+		count = known
+	} else if count, err = s.ReadDeletions(ctx, dir); err != nil {
+		return err
+	}
+	below, err := countsBelow(ctx, s, op.Path)
+	if err != nil && !errors.Is(err, recipes.ErrNoNode) && !errors.Is(err, recipes.ErrNotEmpty) {
+		return err
+	}
+	if count.Path != "" {
+		w.txn.Set(count.Path, nil, recipes.AnyVersion)
+	}
+	for _, path := range below {
+		w.txn.Delete(path, recipes.AnyVersion)
+	}
+	w.txn.Delete(op.Path, op.Version)
+	return nil
 }
