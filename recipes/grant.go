@@ -3,6 +3,7 @@ package recipes
 import (
 	"context"
 	"fmt"
+	"slices"
 	"time"
 )
 
@@ -87,14 +88,15 @@ type Op struct {
 	Path    string // below the session's chroot
 	Data    []byte // of Create and Set
 	Version int32  // of Set and Delete; AnyVersion to not compare
-	grant   Grant
+	grants  []Grant
 }
 
 // Kind is "create", "set", "delete" or "held", after the function that returned the operation.
 func (o Op) Kind() string { return o.kind }
 
-// Grant is the grant of a Held, and nil otherwise.
-func (o Op) Grant() Grant { return o.grant }
+// Grants are the grants that a Held checks, and nil for another operation. There are several if it
+// was given the set of an AcquireAll.
+func (o Op) Grants() []Grant { return slices.Clone(o.grants) }
 
 // Create creates a persistent znode with SessionConfig.ACL. Its parent must exist.
 func Create(path string, data []byte) Op {
@@ -111,14 +113,22 @@ func Delete(path string, version int32) Op {
 	return Op{kind: "delete", Path: path, Version: version}
 }
 
-// Held checks that another grant of the same session is held. If it is not, nothing is written, and
-// the error is a *WriteError that matches ErrNotHeld. A plugin without the capability "held"
-// refuses it with ErrUnsupported.
+// Held checks that another grant of the same session is held. For the [Holds] of an AcquireAll it
+// checks each of them. If one is not held, nothing is written, and the error is a *WriteError that
+// matches ErrNotHeld. A plugin without the capability "held" refuses it with ErrUnsupported.
 func Held(g Grant) Op {
-	if s, ok := g.(*share); ok {
-		g = s.Registration
+	op := Op{kind: "held", Path: g.Znode(), Version: AnyVersion}
+	switch g := g.(type) {
+	case *share:
+		op.grants = []Grant{g.Registration}
+	case *holds:
+		for _, one := range g.held {
+			op.grants = append(op.grants, one.Hold)
+		}
+	default:
+		op.grants = []Grant{g}
 	}
-	return Op{kind: "held", Path: g.Znode(), Version: AnyVersion, grant: g}
+	return op
 }
 
 // Validate reports what is wrong with the operation, as an ErrInvalid.

@@ -86,7 +86,7 @@ func writeAs[Q, A any](ctx context.Context, g *remoteGrant, what string, ask met
 		return fmt.Errorf("%s: %w", what, err)
 	}
 	how := way{once: true, counted: true}
-	if slices.ContainsFunc(ops, func(op recipes.Op) bool { return op.Grant() != nil }) {
+	if slices.ContainsFunc(ops, func(op recipes.Op) bool { return op.Grants() != nil }) {
 		how.needs = "held"
 	}
 	err := g.s.complete(ctx, how, func(ctx context.Context) error { _, err := ask(ctx, request); return err })

@@ -231,11 +231,13 @@ func (g *Grant) Write(ctx context.Context, ops []recipes.Op, commit func(context
 		case "delete":
 			t.Delete(op.Path, op.Version)
 		case "held":
-			other, ok := op.Grant().(Guard)
-			if !ok || !other.In(g.Session) {
-				return fmt.Errorf("guarded write: operation %d: %w: %s is not a grant of this session", i, recipes.ErrInvalid, op.Path)
+			for _, grant := range op.Grants() {
+				other, ok := grant.(Guard)
+				if !ok || !other.In(g.Session) {
+					return fmt.Errorf("guarded write: operation %d: %w: %s is not a grant of this session", i, recipes.ErrInvalid, grant.Znode())
+				}
+				others, held = append(others, other), append(held, i)
 			}
-			others, held = append(others, other), append(held, i)
 			continue
 		}
 		written = append(written, i)
