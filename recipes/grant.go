@@ -75,7 +75,8 @@ type Hold interface {
 // Token is a fencing token: the czxid of the holder's znode, the id of the ZooKeeper
 // transaction that created it. Contenders are granted in the order in which their znodes were
 // created, so each grant of a path has a larger token than the grants before it. Comparing
-// tokens of different paths has no meaning. Zero is never a token.
+// tokens of different paths has no meaning. Zero is never a token. For a number of [Slots] it is the
+// id of the transaction that claimed it.
 type Token int64
 
 // AnyVersion, as a version, matches every version.
