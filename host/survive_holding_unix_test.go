@@ -6,7 +6,6 @@ import (
 	"context"
 	"errors"
 	"slices"
-	"strings"
 	"testing"
 
 	"github.com/zkrecipes/zkrecipes/internal/testing/must"
@@ -296,7 +295,7 @@ func TestASlotKeepsItsNumber(t *testing.T) {
 	h := <-granted
 	v.kill()
 	must.Do(t, h.Write(ctx(t)))
-	if h.Slot() != 1 || !strings.Contains(h.Znode(), "-slot-1-") {
+	if h.Slot() != 1 {
 		t.Errorf("number %d of %s; want 1", h.Slot(), h.Znode())
 	}
 }

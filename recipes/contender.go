@@ -43,7 +43,8 @@ type Contender struct {
 	// -2147483648: order contenders by their index in Lines.Contenders.
 	Sequence int32
 	// Token is the czxid of the znode, which is the fencing token of the grant. It is 0
-	// while a contender of a PriorityLock waits, because its grant creates another znode.
+	// while a contender of a PriorityLock waits, because its grant creates another znode. With a
+	// Slot it is the zxid of the claim.
 	Token Token
 	// SessionID is the ZooKeeper session that owns the znode.
 	SessionID int64
@@ -68,6 +69,10 @@ type Contender struct {
 	Grace     time.Duration
 	// Revoked reports that the contender was asked to release.
 	Revoked bool
+
+	// Slot is the number of a holder of Slots. It is nil for other contenders, and until the
+	// contender has claimed it.
+	Slot *int
 
 	// Priority is the priority of a contender of a PriorityLock.
 	Priority int

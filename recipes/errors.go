@@ -114,7 +114,7 @@ var (
 	ErrTooLarge = errors.New("too large for one packet")
 
 	// ErrLimit: a limit of the plugin is reached (sessions, holds). Close or release some
-	// first. Or the sequence numbers of a path of Slots have come to an end. Use another path.
+	// first.
 	ErrLimit = errors.New("limit reached")
 
 	// ErrUnsupported: the plugin is older than this host and does not support the request.

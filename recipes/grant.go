@@ -3,6 +3,7 @@ package recipes
 import (
 	"context"
 	"fmt"
+	"slices"
 	"time"
 )
 
@@ -74,7 +75,8 @@ type Hold interface {
 // Token is a fencing token: the czxid of the holder's znode, the id of the ZooKeeper
 // transaction that created it. Contenders are granted in the order in which their znodes were
 // created, so each grant of a path has a larger token than the grants before it. Comparing
-// tokens of different paths has no meaning. Zero is never a token.
+// tokens of different paths has no meaning. Zero is never a token. For a number of [Slots] it is the
+// id of the transaction that claimed it.
 type Token int64
 
 // AnyVersion, as a version, matches every version.
@@ -87,7 +89,7 @@ type Op struct {
 	Path    string // below the session's chroot
 	Data    []byte // of Create and Set
 	Version int32  // of Set and Delete; AnyVersion to not compare
-	grant   Grant
+	grants  []Grant
 }
 
 // Kind is "create", "set", "delete", "delete key" or "held", after the function that returned the
@@ -103,8 +105,9 @@ func (o Op) ForKey(path, key string) Op {
 	return o
 }
 
-// Grant is the grant of a Held, and nil otherwise.
-func (o Op) Grant() Grant { return o.grant }
+// Grants are the grants that a Held checks, and nil for another operation. There are several if it
+// was given the set of an AcquireAll.
+func (o Op) Grants() []Grant { return slices.Clone(o.grants) }
 
 // Create creates a persistent znode with SessionConfig.ACL. Its parent must exist.
 func Create(path string, data []byte) Op {
@@ -128,14 +131,22 @@ func DeleteKey(path string, version int32) Op {
 	return Op{kind: "delete key", Path: path, Version: version}
 }
 
-// Held checks that another grant of the same session is held. If it is not, nothing is written, and
-// the error is a *WriteError that matches ErrNotHeld. A plugin without the capability "held"
-// refuses it with ErrUnsupported.
+// Held checks that another grant of the same session is held. For the [Holds] of an AcquireAll it
+// checks each of them. If one is not held, nothing is written, and the error is a *WriteError that
+// matches ErrNotHeld. A plugin without the capability "held" refuses it with ErrUnsupported.
 func Held(g Grant) Op {
-	if s, ok := g.(*share); ok {
-		g = s.Registration
+	op := Op{kind: "held", Path: g.Znode(), Version: AnyVersion}
+	switch g := g.(type) {
+	case *share:
+		op.grants = []Grant{g.Registration}
+	case *holds:
+		for _, one := range g.held {
+			op.grants = append(op.grants, one.Hold)
+		}
+	default:
+		op.grants = []Grant{g}
 	}
-	return Op{kind: "held", Path: g.Znode(), Version: AnyVersion, grant: g}
+	return op
 }
 
 // Validate reports what is wrong with the operation, as an ErrInvalid.

@@ -99,7 +99,7 @@ func (t *Turn) begin(ctx context.Context, period time.Duration) error {
 	case passed >= period:
 		return nil
 	case passed < 0:
-		early.Last, early.Back = t.Began(), -passed
+		early.Last, early.Back = t.Began(), last.Sub(t.Began()) // not -passed, which overflows
 		if err := t.Count(ctx); err != nil {
 			return err
 		}
@@ -181,7 +181,8 @@ type NotDueError struct {
 	// is when the period has started again.
 	Last   time.Time
 	Period time.Duration
-	// Back is how far the leader's clock is behind the beginning of the last turn. 0: it is not.
+	// Back is how far the leader's clock is behind the beginning of the last turn, or the longest
+	// Duration if that is further. 0: it is not behind.
 	Back time.Duration
 }
 

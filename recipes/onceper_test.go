@@ -3,6 +3,8 @@ package recipes
 import (
 	"context"
 	"errors"
+	"math"
+	"strings"
 	"testing"
 	"time"
 )
@@ -55,6 +57,22 @@ func TestOncePerReadsAgain(t *testing.T) {
 		turn, err := OncePer(t.Context(), r, r, time.Second)
 		if early := errors.As(err, new(*NotDueError)); early != (test.began == 0 && test.err == nil) || !early && !errors.Is(err, test.err) || err == nil && turn.Began().UnixMilli() != test.began {
 			t.Errorf("%s: %+v, error %v; want %d, error %v", name, turn, err, test.began, test.err)
+		}
+	}
+}
+
+// However far the clock was set back, the error says so, and the period starts again.
+func TestAClockThatWasSetFarBack(t *testing.T) {
+	for _, last := range []string{"253402300800000", "9223372036854775807"} { // the year 10000, and the last one
+		at := time.UnixMilli(1000)
+		r := &stubRecord{reads: []Entry{
+			{Value: []byte(last), Revision: 1, Modified: at},
+			{Value: []byte(last), Revision: 2, Modified: at},
+		}, writes: []error{nil, nil}}
+		_, err := OncePer(t.Context(), r, r, time.Second)
+		early, ok := errors.AsType[*NotDueError](err)
+		if !ok || early.Back != math.MaxInt64 || !early.Last.Equal(at) || !strings.Contains(err.Error(), "set back by") {
+			t.Errorf("%s: %v", last, err)
 		}
 	}
 }

@@ -104,22 +104,21 @@ func (c SemaphoreConfig) Validate() error {
 // Semaphore at the same path shares the permits; its holds have no number.
 //
 // Source: none. Curator's InterProcessSemaphoreV2 and etcd have no numbers. It is the wait
-// queue of a Semaphore, followed by the claim of a PriorityLock. A contender that has its
-// permit replaces its znode, in one transaction, by a znode with the lowest free number in its
-// name. The transaction also writes the path's znode, unchanged. The server refuses it if there
-// was another claim since the contender's listing. So two znodes never have the same number.
+// queue of a Semaphore, followed by a claim. A contender that is next writes the lowest free number
+// to its znode. The same transaction also writes the path's znode, unchanged. The server refuses it
+// if there was another claim since the contender read the numbers. So two znodes never have the
+// same number.
 //
-// The permit and its number are one znode. A client that deletes it frees both, so there is a
-// number for every permit. The znode is named _c_<guid>-slot-<number>-lease-<sequence>, and
-// keeps the position of the znode that it replaces.
+// The permit and its number are one znode, named _c_<guid>-lease-<sequence>, with the data
+// "zkrecipes: slot=<number>", a line feed, and SemaphoreConfig.Data. A client that deletes it frees
+// both, so there is a number for every permit. A client that writes to it frees the number. Either
+// ends the hold with ErrRemoved.
 //
 // A claim wakes the waiters that a release would wake. They read again and wait. Of several
 // claims at the same time one succeeds, and the others are repeated: n contenders that start at
-// once on n free numbers make about n*n/6 transactions. Each Acquire needs permission to write
-// to the path. With Handoff contenders wait by Predecessor, because a claim is not a release.
-//
-// ZooKeeper's sequence numbers come to an end after 2^31 contenders of a path. After that
-// Acquire fails with ErrLimit: use another path.
+// once on n free numbers make about n*n/6 transactions. Each reads the znodes of the holders. Each
+// Acquire needs permission to write to the path and to its own znode. With Handoff contenders wait by
+// Predecessor, because a claim is not a release.
 //
 // # What it does not guarantee
 //
@@ -131,7 +130,7 @@ func (c SemaphoreConfig) Validate() error {
 //
 // # What a token is worth
 //
-// The token is the czxid of the znode that the claim created. It grows with each hold of a
+// The token is the zxid of the claim, the mzxid of the znode. It grows with each hold of a
 // number, so a store can keep the largest token of each number and refuse smaller ones. Tokens
 // of different numbers cannot be compared.
 type Slots interface {
@@ -139,16 +138,14 @@ type Slots interface {
 	Path() string
 
 	// Acquire joins the wait queue, waits for a permit, and claims the lowest free number.
-	// Its errors are those of Semaphore.Acquire. Place.Znode is the waiting znode, and
-	// Hold.Znode the one with the number.
+	// Its errors are those of Semaphore.Acquire.
 	Acquire(ctx context.Context) (SlotHold, error)
 
 	// TryAcquire is Acquire without waiting for others, as Lock.TryAcquire.
 	TryAcquire(ctx context.Context) (SlotHold, error)
 
-	// Contenders is Semaphore.Contenders. The names of holders contain their numbers. The
-	// token of a waiter is not its token as a holder, because the claim creates another
-	// znode.
+	// Contenders is Semaphore.Contenders. Contender.Slot is the number of a holder. The token of a
+	// waiter is not its token as a holder.
 	Contenders(ctx context.Context) ([]Contender, error)
 }
 

@@ -276,6 +276,9 @@ func (a *auditor) load(f *txnlog.File) error {
 		}
 		a.header = txnlog.Header{Session: owner, Zxid: n.Czxid, Time: n.Ctime}
 		a.create(string(n.Path), n.Data, owner != 0)
+		if c := a.byPath[string(n.Path)]; c != nil {
+			c.numbered(n.Data, n.Mzxid)
+		}
 	}
 	a.header = current
 	a.settle()

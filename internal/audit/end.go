@@ -32,7 +32,7 @@ func (a *auditor) end(c *contender, how string) {
 	own := how == "released" || how == "handoff" || how == "closed"
 	switch {
 	case c.beside == nil || how == "unknown":
-	case own && now-c.from.Time.UnixMilli() < Refusal.Milliseconds() && len(a.writes[c.token]) == 0: // a refused one has no token to write with
+	case own && now-c.from.Time.UnixMilli() < Refusal.Milliseconds() && len(a.writes[c.fencing()]) == 0: // a refused one has no token to write with
 		l.Refused++
 		if !c.unknown {
 			l.Grants--
@@ -74,7 +74,7 @@ func (a *auditor) besides(c *contender) {
 func (a *auditor) emit(c *contender, how string) {
 	h := Hold{
 		Line: c.line.Path, Kind: c.line.Kind, Dialect: c.line.Dialect, Reads: c.reads, Znode: gopath.Base(c.path), Session: fmt.Sprintf("0x%x", uint64(c.session)),
-		Data: c.data, Token: c.token, EndedBy: how, Joined: at(c.joined),
+		Data: c.data, Token: c.fencing(), EndedBy: how, Joined: at(c.joined),
 	}
 	if !c.unknown {
 		h.Granted = at(c.since)

@@ -187,8 +187,7 @@ func TestTheFiguresOfALine(t *testing.T) {
 	if l := r.Lines[0]; l.Grants != 1 || l.Wait.Quantile(1) != 50*time.Millisecond || l.Hold.Count() != 1 || l.Hold.Quantile(1) != 20*time.Millisecond {
 		t.Errorf("%+v", *l)
 	}
-	slot := "/l/x-%slease-0000000001"
-	r, _ = auditOf(t, from(0, "0 9 */l=permits=1", "0 1 +"+fmt.Sprintf(slot, ""), "4 1 -"+fmt.Sprintf(slot, "")+" +"+fmt.Sprintf(slot, "slot-0-")), "/l")
+	r, _ = auditOf(t, from(0, "0 9 */l=permits=1", "0 1 +/l/x-lease-0000000001", "4 1 =/l=permits=1 =/l/x-lease-0000000001=zkrecipes:~slot=0|"), "/l")
 	if l := r.Lines[0]; l.Grants != 1 || l.Contenders != 1 || l.Wait.Count() != 0 {
 		t.Errorf("%+v", *l)
 	}

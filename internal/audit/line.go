@@ -33,13 +33,13 @@ type contender struct {
 	path    string
 	session int64 // 0: the znode is persistent
 	token   int64 // the zxid that created it
+	claim   int64 // the zxid by which it claimed a number of Slots, or 0
 	data    string
 
 	joined, joinedZxid int64 // of the contender's first znode
 	since              int64 // of the grant
 	holds              bool
 	unknown            bool // the grant was before the logs
-	resumed            bool // the grant was counted for the contender's former znode
 	asked, downgraded  bool
 	overtaken          int
 	how                string // it has ended
@@ -100,7 +100,7 @@ func (l *line) ungrant(n int) {
 		} else if c.holds {
 			c.holds = false
 			l.held--
-			if !c.unknown && !c.resumed {
+			if !c.unknown {
 				l.Grants--
 			}
 		}
@@ -169,12 +169,12 @@ func (a *auditor) create(path string, data []byte, ephemeral bool) {
 }
 
 // claims reports whether the transaction replaces another znode of the contender by this one, as a
-// claim of a priority lock or of a slot does. It takes over when the contender has joined.
+// claim of a priority lock does. It takes over when the contender has joined.
 func (a *auditor) claims(c *contender) bool {
 	for _, g := range a.gone {
-		if g.line == c.line && g.sequence == c.sequence && g.session == c.session && (g.recipe == priorityLock || g.recipe.permits) {
+		if g.line == c.line && g.sequence == c.sequence && g.session == c.session && g.recipe == priorityLock {
 			g.how = "claimed"
-			c.joined, c.joinedZxid, c.overtaken, c.resumed = g.joined, g.joinedZxid, g.overtaken, g.holds
+			c.joined, c.joinedZxid, c.overtaken = g.joined, g.joinedZxid, g.overtaken
 			return true
 		}
 	}
@@ -186,9 +186,20 @@ func (a *auditor) set(path string, data []byte) {
 	a.setPermits(path, data)
 	if c := a.byPath[path]; c != nil {
 		_, c.asked, c.downgraded = readData(data)
+		c.numbered(data, a.header.Zxid)
 		a.touch(c.line)
 	}
 }
+
+// numbered notes that the contender has claimed a number, if the data of its znode say so.
+func (c *contender) numbered(data []byte, zxid int64) {
+	if c.recipe.permits && strings.HasPrefix(string(data), slotMark) {
+		c.claim = zxid
+	}
+}
+
+// fencing is the token that the contender has as a holder.
+func (c *contender) fencing() int64 { return cmp.Or(c.claim, c.token) }
 
 func (a *auditor) delete(path string) {
 	c := a.byPath[path]
@@ -292,7 +303,7 @@ func (a *auditor) grant(c *contender) {
 	c.holds, c.since, c.unknown = true, now, a.loading
 	l.held++
 	l.Most = max(l.Most, l.held)
-	if !c.unknown && !c.resumed {
+	if !c.unknown {
 		l.Grants++
 		if c.joinedZxid != a.header.Zxid {
 			l.Wait.Add(now - c.joined)

@@ -119,6 +119,7 @@ const (
 	bareHeader  = len("_p_") + 36 + len("-")
 	unlock      = "unlock"
 	marksOfLock = "zkrecipes:"
+	slotMark    = "zkrecipes: slot="
 )
 
 // readData returns the application's data, shortened, and the marks of a contender.

@@ -3,6 +3,7 @@ package recipestest
 import (
 	"context"
 	"errors"
+	"slices"
 	"time"
 
 	"golang.org/x/sync/errgroup"
@@ -22,16 +23,24 @@ func (f *fixture) holdsAll(s recipes.Client) recipes.Holds {
 	return must.Get(f.acquireAll(f.ctx, s))(f)
 }
 
-// only returns the only child of a path.
-func (f *fixture) only(path string) string {
+// only returns the only child of a path, beside those that are no contenders.
+func (f *fixture) only(path string, others ...string) string {
 	f.Helper()
 	for _, name := range f.children(path) {
-		if name != "guards-lock-9999999999" {
+		if name != "guards-lock-9999999999" && !slices.Contains(others, name) {
 			return path + "/" + name
 		}
 	}
 	f.Fatalf("%s has no contender", path)
 	return ""
+}
+
+// unheld checks the error of a guarded write: another grant, that of the operation, was removed.
+func (f *fixture) unheld(err error, index int) {
+	f.Helper()
+	var refusal *recipes.WriteError
+	f.failIf(!errors.As(err, &refusal) || refusal.Index != index, "error %v; want a *recipes.WriteError of operation %d", err, index)
+	f.is(err, recipes.ErrNotHeld, recipes.ErrRemoved)
 }
 
 func acquireAllTests() []test {
@@ -148,19 +157,31 @@ func acquireAllTests() []test {
 			f.must(own.Write(f.ctx, recipes.Held(member), recipes.Held(own)))
 			f.must(member.Write(f.ctx, recipes.Held(own)))
 			f.remove(member.Znode())
-			unheld := func(err error, index int) {
-				var refusal *recipes.WriteError
-				f.failIf(!errors.As(err, &refusal) || refusal.Index != index, "error %v; want a *recipes.WriteError of operation %d", err, index)
-				f.is(err, recipes.ErrNotHeld, recipes.ErrRemoved)
-				f.held(own)
-			}
-			unheld(own.Write(f.ctx, create, recipes.Held(member)), 1)
+			f.unheld(own.Write(f.ctx, create, recipes.Held(member)), 1)
+			f.held(own)
 			f.failIf(f.exists(f.path("x")), "the write was committed")
 			f.lost(member, recipes.ErrRemoved)
 			unwatched := f.acquire(s, f.path("c"))
 			f.remove(unwatched.Znode())
-			unheld(own.Write(f.ctx, recipes.Held(unwatched)), 0)
+			f.unheld(own.Write(f.ctx, recipes.Held(unwatched)), 0)
 			f.must(own.Release(f.ctx))
+		}},
+		{"Held of a set checks every hold of it", func(f *fixture) {
+			s := f.open()
+			own := f.acquire(s, f.path("own"))
+			for i, name := range []string{"a", "b", "c"} {
+				set := f.holdsAll(s)
+				f.must(own.Write(f.ctx, recipes.Create(f.path(name, "x"), nil), recipes.Held(set), recipes.Held(own)))
+				f.must(set.Write(f.ctx, recipes.Held(own), recipes.Held(set)))
+				f.is(f.acquire(f.open(), f.path("another", name)).Write(f.ctx, recipes.Held(set)), recipes.ErrInvalid)
+				f.remove(f.only(f.path(name), "x"))
+				f.unheld(own.Write(f.ctx, recipes.Held(own), recipes.Held(set), recipes.Create(f.path("y"), nil)), 1)
+				f.failIf(f.exists(f.path("y")), "the write was committed without hold %d", i)
+				f.held(own)
+				f.lost(set, recipes.ErrRemoved)
+				f.is(set.Release(f.ctx), recipes.ErrRemoved)
+				f.remove(f.path(name, "x"))
+			}
 		}},
 	}
 }

@@ -10,7 +10,7 @@ import (
 	"github.com/zkrecipes/zkrecipes/recipes"
 )
 
-// slotKind is slots with one permit. A grant replaces the znode that waited.
+// slotKind is slots with one permit.
 var slotKind = kind{name: "one slot", marker: "lease-",
 	open: func(s recipes.Client, path string, o options) (line, error) {
 		m, err := s.Slots(path, recipes.SemaphoreConfig{Permits: 1, Strategy: o.strategy, Data: []byte(o.data), Joined: o.joined})
@@ -40,28 +40,36 @@ func slotsTests() []test {
 			f.slot(s, 3, 2) // a second number of one session
 			f.awaitChildren(f.path("a"), 3)
 		}},
-		{"the holder's znode has the number, and the sequence number of the znode that waited", func(f *fixture) {
+		{"the number is in the data of the znode that waited, which keeps its name", func(f *fixture) {
 			s := f.open()
 			joined := make(chan recipes.Place, 1)
 			f.slot(s, 2, 0)
 			h := get(f, f.slots(s, 2, func(p recipes.Place) { joined <- p }).Acquire)
 			place := receive(f, joined, "the place")
 			f.failIf(place.Position != 1, "joined at %d; want 1", place.Position)
-			parts := regexp.MustCompile(`^(.*/_c_` + guid + `-)slot-1-(lease-[0-9]{10})$`).FindStringSubmatch(h.Znode())
-			if parts == nil || parts[1]+parts[2] != place.Znode {
+			if !regexp.MustCompile(`^.*/_c_`+guid+`-lease-[0-9]{10}$`).MatchString(h.Znode()) || h.Znode() != place.Znode {
 				f.Fatalf("granted as %s; joined as %s", h.Znode(), place.Znode)
 			}
 			data, stat := f.read(h.Znode())
-			if data != "who I am" || stat.EphemeralOwner != s.ID() || stat.Czxid != int64(h.Token()) {
+			if data != "zkrecipes: slot=1\nwho I am" || stat.EphemeralOwner != s.ID() || stat.Mzxid != int64(h.Token()) || stat.Version != 1 {
 				f.Errorf("token %d; the znode has %q, %+v", h.Token(), data, stat)
 			}
+			waiter := f.slotWaits(s, 2)
 			line := get(f, f.slots(f.open(), 2).Contenders)
-			if len(line) != 2 || line[1].Znode != h.Znode() || line[1].Token != h.Token() || !line[1].Holds || line[1].Kind != recipes.KindSemaphore {
+			if len(line) != 3 || line[1].Znode != h.Znode() || line[1].Token != h.Token() || !line[1].Holds || line[1].Kind != recipes.KindSemaphore {
 				f.Errorf("the wait queue is %+v", line)
 			}
-			if data, _ := f.read(f.path("a")); data != "permits=2" {
-				f.Errorf("the path has data %q", data)
+			for i, c := range line {
+				if n := c.Slot; string(c.Data) != "who I am" || i == 2 && n != nil || i < 2 && (n == nil || *n != i) {
+					f.Errorf("contender %d has the number %v and the data %q", i, n, c.Data)
+				}
 			}
+			data, parent := f.read(f.path("a"))
+			f.failIf(data != "permits=2", "the path has data %q", data)
+			used := (parent.Cversion + parent.NumChildren) / 2
+			f.failIf(used != 3, "%d sequence numbers are used by 3 contenders", used)
+			f.must(h.Release(f.ctx))
+			waiter.must(f)
 		}},
 		{"a number has at most one holder at a time, and its tokens grow", func(f *fixture) {
 			const permits, turns = 3, 8
@@ -95,9 +103,7 @@ func slotsTests() []test {
 			f.must(h.Release(f.ctx))
 			again := first.must(f)
 			f.isSlot(again, 0)
-			if joined := first.place.Znode; again.Znode()[len(again.Znode())-10:] != joined[len(joined)-10:] {
-				f.Errorf("granted as %s; joined as %s", again.Znode(), joined)
-			}
+			f.failIf(again.Znode() != first.place.Znode, "granted as %s; joined as %s", again.Znode(), first.place.Znode)
 			second.blocked(f)
 			f.must(again.Release(f.ctx))
 			f.isSlot(second.must(f), 0)
@@ -118,6 +124,26 @@ func slotsTests() []test {
 				f.isSlot(next, 0)
 				f.is(late.Write(f.ctx), recipes.ErrNotHeld, recipes.ErrRemoved)
 				f.is(late.Release(f.ctx), recipes.ErrNotHeld)
+				f.isSlot(next, 0)
+			}
+		}},
+		{"a znode that is written by another client frees its number, and its holder cannot write", func(f *fixture) {
+			for i, watched := range []bool{true, false} {
+				s := f.open()
+				slots := must.Get(s.Slots(f.path(strconv.Itoa(i)), recipes.SemaphoreConfig{Permits: 2}))(f)
+				late := get(f, slots.Acquire)
+				if watched {
+					late.Done()
+				}
+				must.Get(f.outside.Set(late.Znode(), []byte("zkrecipes: slot=1\n"), -1))(f)
+				if watched {
+					f.lost(late, recipes.ErrRemoved)
+				}
+				next := get(f, slots.Acquire)
+				f.isSlot(next, 0)
+				f.is(late.Write(f.ctx), recipes.ErrNotHeld, recipes.ErrRemoved)
+				f.is(late.Release(f.ctx), recipes.ErrNotHeld)
+				f.awaitChildren(f.path(strconv.Itoa(i)), 1)
 				f.isSlot(next, 0)
 			}
 		}},

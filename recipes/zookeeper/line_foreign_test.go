@@ -29,7 +29,6 @@ var peers = []struct {
 	{"our reader", recipes.ForeignError{Dialect: recipes.ZooKeeper, Recipe: "SharedLock"}, []string{"/read-"}},
 	{"our writer", recipes.ForeignError{Dialect: recipes.ZooKeeper, Recipe: "SharedLock"}, []string{"/write-"}},
 	{"our semaphore", recipes.ForeignError{Dialect: recipes.ZooKeeper, Recipe: "Semaphore"}, []string{"/lease-"}},
-	{"our slot", recipes.ForeignError{Dialect: recipes.ZooKeeper, Recipe: "Semaphore"}, []string{"/_c_" + strings.Repeat("a", 36) + "-slot-0-lease-0000000007"}},
 	{"our waiter with a priority", recipes.ForeignError{Dialect: recipes.ZooKeeper, Recipe: "PriorityLock"}, []string{"/_c_x-read-05-"}},
 	{"our holder with a priority", recipes.ForeignError{Dialect: recipes.ZooKeeper, Recipe: "PriorityLock"}, []string{"/_c_x-writing-05-0000000007"}},
 	{"ZooKeeper's WriteLock", recipes.ForeignError{Dialect: recipes.ZooKeeper, Recipe: "WriteLock"}, []string{"/x--72057594037927936-"}},

@@ -5,7 +5,6 @@ import (
 	"errors"
 
 	"github.com/zkrecipes/zkrecipes/internal/testing/must"
-	"github.com/zkrecipes/zkrecipes/internal/testing/zktest"
 	"github.com/zkrecipes/zkrecipes/internal/zkserver"
 	"github.com/zkrecipes/zkrecipes/recipes"
 )
@@ -17,7 +16,7 @@ func semaphoreWays() []way {
 	return []way{wayBy(way{
 		name: "semaphore", method: "Semaphore.Acquire", tries: "Semaphore.TryAcquire", gives: "Hold.Release", kind: recipes.KindSemaphore, share: aPermit,
 		shares: map[recipes.Dialect][]string{
-			recipes.ZooKeeper: {"our semaphore", "our slot"},
+			recipes.ZooKeeper: {"our semaphore"},
 			recipes.Curator:   {"a lease of SemaphoreV2", "a lease of SemaphoreV2 whose locks are gone", "a waiter of SemaphoreV2"},
 			recipes.Kazoo:     {"kazoo's semaphore"},
 		},
@@ -106,7 +105,7 @@ func slotsWay() way {
 	}
 	return wayBy(way{
 		name: "slots", method: "Slots.Acquire", tries: "Slots.TryAcquire", gives: "Hold.Release", kind: recipes.KindSemaphore, share: aPermit,
-		shares: map[recipes.Dialect][]string{recipes.ZooKeeper: {"our semaphore", "our slot"}},
+		shares: map[recipes.Dialect][]string{recipes.ZooKeeper: {"our semaphore"}},
 		uses:   usesOfPermits(),
 	}, open, recipes.Slots.Acquire, recipes.Slots.TryAcquire, recipes.SlotHold.Release)
 }
@@ -128,6 +127,7 @@ func slotsOperations() []operation {
 			},
 			end: func() error { return errors.Join(mine.Write(s.ctx), mine.Release(s.ctx)) },
 			denied: []denial{{znode: stagePath, perms: noWrite, then: func() {
+				calm()
 				if own := s.owned(); len(own) > 0 {
 					s.Errorf("left behind: %s", own)
 				}
@@ -142,7 +142,17 @@ func slotsOperations() []operation {
 	})}
 }
 
-// whileItClaims are the changes by others before the victim's claim. The other session has
+// after matches the first request after one that matches.
+func after(matches func(zkserver.Request) bool) func(zkserver.Request) bool {
+	met := false
+	return func(r zkserver.Request) bool {
+		before := met
+		met = met || matches(r)
+		return before
+	}
+}
+
+// whileItClaims are the changes by others before the victim's claim, and after it. The other session has
 // number 0, and number 1 is the next one.
 func whileItClaims(s *stage, theirs recipes.SlotHold, another func() error, mine func() recipes.SlotHold) []meddling {
 	claim := func(r zkserver.Request) bool { return r.Op == zkserver.OpMulti && r.Path == stagePath }
@@ -165,6 +175,8 @@ func whileItClaims(s *stage, theirs recipes.SlotHold, another func() error, mine
 		{name: "the lease is deleted", at: claim, do: func() error { return s.remove(s.owned()[0]) }, want: recipes.ErrRemoved, then: nothing},
 		{name: "the same number of permits is written", at: claim, do: func() error { return s.write(stagePath, "permits=3") }, then: number(1)},
 		{name: "another number of permits is written", at: claim, do: func() error { return s.write(stagePath, "permits=4") }, want: recipes.ErrMismatch, then: nothing},
-		{name: "the claimed znode is deleted", at: zktest.Op(zkserver.OpGetData, "-slot-1-"), do: func() error { return s.removeLike("-slot-1-") }, want: recipes.ErrRemoved, then: nothing},
+		{name: "the lease is written", at: claim, do: func() error { return s.write(s.owned()[0], "x") }, want: recipes.ErrRemoved, then: nothing},
+		{name: "the lease is deleted after the claim", at: after(claim), do: func() error { return s.remove(s.owned()[0]) }, want: recipes.ErrRemoved, then: nothing},
+		{name: "the lease is written after the claim", at: after(claim), do: func() error { return s.write(s.owned()[0], "zkrecipes: slot=1\n") }, want: recipes.ErrRemoved, then: nothing},
 	}
 }

@@ -1,6 +1,7 @@
 package client
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -109,21 +110,37 @@ func (g *remoteGrant) judge(err error) {
 }
 
 func (g *remoteGrant) Write(ctx context.Context, ops ...recipes.Op) error {
-	messages := wire.ToOps(ops)
+	var sent []recipes.Op // a Held of several grants is sent as one of each
+	var ids []string      // the request ids of those grants, and ""
+	var of []int          // the operations of ops
 	for i, op := range ops {
 		err := op.Validate()
-		if err == nil && op.Grant() != nil {
-			messages[i].RequestId, err = g.beside(op.Grant())
+		if op.Grants() == nil {
+			sent, ids, of = append(sent, op), append(ids, ""), append(of, i)
+		}
+		for _, other := range op.Grants() {
+			id, unknown := g.beside(other)
+			err = cmp.Or(err, unknown)
+			sent, ids, of = append(sent, recipes.Held(other)), append(ids, id), append(of, i)
 		}
 		if err != nil {
 			return fmt.Errorf("guarded write: operation %d: %w", i, err)
 		}
 	}
-	err := writeAs(ctx, g, "guarded write", g.s.grants.Write, &pb.WriteRequest{Session: g.s.handle, RequestId: g.id, Ops: messages}, ops...)
-	if refused, ok := errors.AsType[*recipes.WriteError](err); ok && refused.Op.Grant() != nil {
-		refused.Op.Grant().(remote).grant().judge(refused.Err)
+	messages := wire.ToOps(sent)
+	for i, id := range ids {
+		messages[i].RequestId = id
 	}
-	return err
+	err := writeAs(ctx, g, "guarded write", g.s.grants.Write, &pb.WriteRequest{Session: g.s.handle, RequestId: g.id, Ops: messages}, sent...)
+	refused, ok := errors.AsType[*recipes.WriteError](err)
+	if !ok {
+		return err
+	}
+	for _, other := range refused.Op.Grants() {
+		other.(remote).grant().judge(refused.Err)
+	}
+	i := of[refused.Index]
+	return &recipes.WriteError{Index: i, Op: ops[i], Err: refused.Err}
 }
 
 // remote is implemented by all that embeds a remoteGrant.

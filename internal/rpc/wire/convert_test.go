@@ -20,7 +20,7 @@ var contender = recipes.Contender{
 	Znode: "/l/_c_x-lock-0000000001", Sequence: -7, Token: 1 << 40, SessionID: -3,
 	Since: time.Unix(1700000000, 5).In(time.Local), Data: []byte("who"),
 	Kind: recipes.KindPriorityLock, Holds: true, Mode: recipes.Writing, Downgraded: true, Revocable: true,
-	Grace: 1500 * time.Millisecond, Revoked: true, Priority: 99, Successor: true, Dialect: recipes.Kazoo,
+	Grace: 1500 * time.Millisecond, Revoked: true, Priority: 99, Successor: true, Dialect: recipes.Kazoo, Slot: new(int),
 }
 
 // The test fills every field, so it fails for a new field that is not converted.

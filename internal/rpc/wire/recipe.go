@@ -14,34 +14,43 @@ import (
 )
 
 func ToContender(c recipes.Contender) *pb.Contender {
-	return &pb.Contender{
+	m := &pb.Contender{
 		Kind: string(c.Kind), Znode: c.Znode, Sequence: c.Sequence, Token: int64(c.Token), SessionId: c.SessionID, Data: c.Data,
 		Holds: c.Holds, Since: toTime(c.Since), Mode: ToMode(c.Mode), Downgraded: c.Downgraded,
 		Revocable: c.Revocable, Grace: ToDuration(c.Grace), Revoked: c.Revoked,
 		Priority: int32(c.Priority), Successor: c.Successor, Dialect: string(c.Dialect),
 	}
+	if c.Slot != nil {
+		m.Slot = proto.Int32(int32(*c.Slot))
+	}
+	return m
 }
 
 // Contender converts a message to a contender; nil is the zero Contender.
-func Contender(c *pb.Contender) recipes.Contender {
-	return recipes.Contender{
-		Kind:       recipes.Kind(c.GetKind()),
-		Znode:      c.GetZnode(),
-		Sequence:   c.GetSequence(),
-		Token:      recipes.Token(c.GetToken()),
-		SessionID:  c.GetSessionId(),
-		Data:       c.GetData(),
-		Holds:      c.GetHolds(),
-		Since:      fromTime(c.GetSince()),
-		Mode:       Mode(c.GetMode()),
-		Downgraded: c.GetDowngraded(),
-		Revocable:  c.GetRevocable(),
-		Grace:      c.GetGrace().AsDuration(),
-		Revoked:    c.GetRevoked(),
-		Priority:   int(c.GetPriority()),
-		Successor:  c.GetSuccessor(),
-		Dialect:    recipes.Dialect(c.GetDialect()),
+func Contender(m *pb.Contender) recipes.Contender {
+	c := recipes.Contender{
+		Kind:       recipes.Kind(m.GetKind()),
+		Znode:      m.GetZnode(),
+		Sequence:   m.GetSequence(),
+		Token:      recipes.Token(m.GetToken()),
+		SessionID:  m.GetSessionId(),
+		Data:       m.GetData(),
+		Holds:      m.GetHolds(),
+		Since:      fromTime(m.GetSince()),
+		Mode:       Mode(m.GetMode()),
+		Downgraded: m.GetDowngraded(),
+		Revocable:  m.GetRevocable(),
+		Grace:      m.GetGrace().AsDuration(),
+		Revoked:    m.GetRevoked(),
+		Priority:   int(m.GetPriority()),
+		Successor:  m.GetSuccessor(),
+		Dialect:    recipes.Dialect(m.GetDialect()),
 	}
+	if m != nil && m.Slot != nil {
+		slot := int(m.GetSlot())
+		c.Slot = &slot
+	}
+	return c
 }
 
 func ToLines(l recipes.Lines) *pb.ContendersResponse {

@@ -1,6 +1,7 @@
 package fake
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"time"
@@ -130,7 +131,9 @@ func (h *hold) Write(_ context.Context, ops ...recipes.Op) error {
 		var err error
 		switch {
 		case op.Kind() == "held":
-			err = op.Grant().(*hold).c.removed
+			for _, other := range op.Grants() {
+				err = cmp.Or(err, other.(*hold).c.removed)
+			}
 		case op.Kind() == "create" && exists:
 			err = recipes.ErrNodeExists
 		case op.Kind() != "create" && !exists:

@@ -27,6 +27,7 @@ type contenderJSON struct {
 	SessionID  string    `json:"session_id"`      // in hexadecimal, as in ZooKeeper's tools
 	Token      int64     `json:"token,omitempty"` // a waiter of a priority lock has none
 	Znode      string    `json:"znode"`
+	Slot       *int      `json:"slot,omitempty"` // of a holder that has a number
 	Priority   *int      `json:"priority,omitempty"`
 	Successor  bool      `json:"successor,omitempty"`
 	Revocable  bool      `json:"revocable,omitempty"`
@@ -37,7 +38,7 @@ type contenderJSON struct {
 
 func toJSON(c recipes.Contender) contenderJSON {
 	j := contenderJSON{
-		State: stateOf(c), Kind: kindOf(c), Dialect: string(c.Dialect), Since: c.Since.UTC(), SessionID: sessionOf(c), Token: int64(c.Token), Znode: c.Znode,
+		State: stateOf(c), Kind: kindOf(c), Dialect: string(c.Dialect), Since: c.Since.UTC(), SessionID: sessionOf(c), Token: int64(c.Token), Znode: c.Znode, Slot: c.Slot,
 		Successor: c.Successor, Revocable: c.Revocable, Asked: c.Revoked, Data: verb.InJSON(c.Data),
 	}
 	if c.Kind == recipes.KindPriorityLock {
@@ -84,10 +85,13 @@ func stateOf(c recipes.Contender) string {
 	return "holds"
 }
 
-// marksOf returns the text that follows KIND: priority, library and state.
+// marksOf returns the text that follows KIND: priority, number, library and state.
 func marksOf(c recipes.Contender) (marks string) {
 	if c.Kind == recipes.KindPriorityLock {
 		marks = fmt.Sprintf(":%d", c.Priority)
+	}
+	if c.Slot != nil {
+		marks += fmt.Sprintf(",slot=%d", *c.Slot)
 	}
 	if verb.OtherLibrary(c.Dialect) {
 		marks += "," + string(c.Dialect)

@@ -419,7 +419,9 @@ type Contender struct {
 	// A holder of the priority lock has named this contender as the next to be granted.
 	Successor bool `protobuf:"varint,15,opt,name=successor,proto3" json:"successor,omitempty"`
 	// The dialect of the znode's name.
-	Dialect       string `protobuf:"bytes,16,opt,name=dialect,proto3" json:"dialect,omitempty"`
+	Dialect string `protobuf:"bytes,16,opt,name=dialect,proto3" json:"dialect,omitempty"`
+	// For a holder of slots: its number. Absent for other contenders.
+	Slot          *int32 `protobuf:"varint,17,opt,name=slot,proto3,oneof" json:"slot,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -566,6 +568,13 @@ func (x *Contender) GetDialect() string {
 	return ""
 }
 
+func (x *Contender) GetSlot() int32 {
+	if x != nil && x.Slot != nil {
+		return *x.Slot
+	}
+	return 0
+}
+
 // Foreign is a contender of another recipe or dialect than the caller's. It is a detail
 // of the status of calls that fail with FOREIGN.
 type Foreign struct {
@@ -710,7 +719,7 @@ const file_zkrecipes_v1_contender_proto_rawDesc = "" +
 	"\aVerdict\x12\x12\n" +
 	"\x04kind\x18\x01 \x01(\tR\x04kind\x12\x18\n" +
 	"\adialect\x18\x02 \x01(\tR\adialect\x12/\n" +
-	"\aforeign\x18\x03 \x01(\v2\x15.zkrecipes.v1.ForeignR\aforeign\"\xe7\x03\n" +
+	"\aforeign\x18\x03 \x01(\v2\x15.zkrecipes.v1.ForeignR\aforeign\"\x89\x04\n" +
 	"\tContender\x12\x14\n" +
 	"\x05znode\x18\x01 \x01(\tR\x05znode\x12\x1a\n" +
 	"\bsequence\x18\x02 \x01(\x05R\bsequence\x12\x14\n" +
@@ -731,7 +740,9 @@ const file_zkrecipes_v1_contender_proto_rawDesc = "" +
 	"\arevoked\x18\r \x01(\bR\arevoked\x12\x1a\n" +
 	"\bpriority\x18\x0e \x01(\x05R\bpriority\x12\x1c\n" +
 	"\tsuccessor\x18\x0f \x01(\bR\tsuccessor\x12\x18\n" +
-	"\adialect\x18\x10 \x01(\tR\adialect\"Q\n" +
+	"\adialect\x18\x10 \x01(\tR\adialect\x12\x17\n" +
+	"\x04slot\x18\x11 \x01(\x05H\x00R\x04slot\x88\x01\x01B\a\n" +
+	"\x05_slot\"Q\n" +
 	"\aForeign\x12\x18\n" +
 	"\adialect\x18\x01 \x01(\tR\adialect\x12\x16\n" +
 	"\x06recipe\x18\x02 \x01(\tR\x06recipe\x12\x14\n" +
@@ -799,6 +810,7 @@ func file_zkrecipes_v1_contender_proto_init() {
 	if File_zkrecipes_v1_contender_proto != nil {
 		return
 	}
+	file_zkrecipes_v1_contender_proto_msgTypes[5].OneofWrappers = []any{}
 	type x struct{}
 	out := protoimpl.TypeBuilder{
 		File: protoimpl.DescBuilder{

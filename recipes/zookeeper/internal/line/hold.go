@@ -18,6 +18,7 @@ type Hold struct {
 	znode.Grant
 	asked func(data []byte) bool // nil if the contender cannot be asked to give way
 	bare  *bareGuard             // nil if the name is used only once
+	slot  *int                   // the number in its znode; nil: it has none. See Line.Claim
 
 	guard   sync.Once // starts Watch
 	revoked chan struct{}
@@ -34,6 +35,9 @@ func Resumed(s *session.Session, path string, token recipes.Token, asked func(da
 	h.Begin(s, path, token)
 	return h
 }
+
+// Number returns the number that Line.Claim has claimed.
+func (h *Hold) Number() int { return *h.slot }
 
 func (h *Hold) Done() <-chan struct{} {
 	h.guard.Do(func() { h.Session.Background(h.watchOwn) })
@@ -57,9 +61,15 @@ func (h *Hold) Removed() error {
 		reason = recipes.ErrRevoked
 	}
 	err := fmt.Errorf("%w: %s", reason, h.Znode())
+	if h.slot != nil {
+		err = overwritten(h.Znode())
+	}
 	if h.End(err) {
 		if h.bare != nil {
 			h.Session.ForgetBare(h.bare.BareZnode)
+		}
+		if h.slot != nil {
+			h.Session.Delete(h.Znode()) // with other data, it would still be a permit
 		}
 		h.deleteAttached()
 	}
@@ -215,6 +225,9 @@ func (h *Hold) watchOwn(ctx context.Context) {
 		if err == nil {
 			h.noteRevocation(node.Data)
 		}
+		if err == nil && h.slot != nil && node.Stat.Version != claimed {
+			err = fmt.Errorf("%w with this number: %s", recipes.ErrNoNode, h.Znode())
+		}
 		return watch, err
 	}, func() {
 		h.endYielding()
@@ -246,10 +259,15 @@ func (h *Hold) Commit(ctx context.Context, t session.Txn, others ...znode.Guard)
 
 // Check implements znode.Guard.
 //
-// The check is for existence. The name of a protected znode contains a GUID, so a znode of that
-// name is this contender's. For a bare znode, a second check proves that.
+// The check is for existence, and for the number if there is one. The name of a protected znode
+// contains a GUID, so a znode of that name is this contender's. For a bare znode, a second check
+// proves that.
 func (h *Hold) Check(ctx context.Context, guarded *session.Txn) error {
-	guarded.Check(h.Znode(), recipes.AnyVersion)
+	version := recipes.AnyVersion
+	if h.slot != nil {
+		version = claimed
+	}
+	guarded.Check(h.Znode(), version)
 	if h.bare == nil {
 		return nil
 	}
@@ -266,6 +284,8 @@ func (h *Hold) Check(ctx context.Context, guarded *session.Txn) error {
 // Refused implements znode.Guard.
 func (h *Hold) Refused(ctx context.Context, refused *session.TxnError) error {
 	switch {
+	case h.slot != nil && errors.Is(refused, recipes.ErrBadVersion):
+		return h.Removed()
 	case !errors.Is(refused, recipes.ErrNoNode):
 		// The error has no index: the check is not one of the caller's operations.
 		return fmt.Errorf("check of %s: %w", h.Znode(), refused.Err)

@@ -32,6 +32,11 @@ type Line struct {
 	// Asked, if not nil, reports whether the data of a holder's znode ask it to give way: see
 	// Hold.Revoked.
 	Asked func(data []byte) bool
+
+	// Claim, if not nil, is called when a contender is next, before its hold begins. It writes the
+	// contender's number to its znode: see SlotData. The token is the zxid of this write. Another
+	// write to the znode ends the hold, and no guarded write passes after it.
+	Claim func(ctx context.Context, znode string) error
 }
 
 // Options are the options of a contender.
@@ -220,6 +225,11 @@ func (l *Line) locate(ctx context.Context, name string) (me Entry, blockers []En
 // decides.
 func (l *Line) Granted(ctx context.Context, path string) (*Hold, error) {
 	s := l.Session
+	if l.Claim != nil {
+		if err := l.Claim(ctx, path); err != nil {
+			return nil, err
+		}
+	}
 	node, err := s.Get(ctx, path)
 	if errors.Is(err, recipes.ErrNoNode) {
 		return nil, fmt.Errorf("first in the wait queue: %w: %s", recipes.ErrRemoved, path)
@@ -230,11 +240,21 @@ func (l *Line) Granted(ctx context.Context, path string) (*Hold, error) {
 	if node.Stat.EphemeralOwner != s.ID() {
 		return nil, fmt.Errorf("first in the wait queue: %w: %s belongs to session %#x", recipes.ErrRemoved, path, node.Stat.EphemeralOwner)
 	}
-	hold, err := NewRevocable(ctx, s, path, recipes.Token(node.Stat.Czxid), l.Asked)
+	token, slot, ok := l.tokenOf(node)
+	if !ok {
+		return nil, fmt.Errorf("first in the wait queue: %w", overwritten(path))
+	}
+	hold, err := NewRevocable(ctx, s, path, token, l.Asked)
 	if err != nil {
 		return nil, err
 	}
+	hold.slot = slot
 	return l.Inspected(hold), nil
+}
+
+// overwritten is the error of a contender with a number if another client has written to its znode.
+func overwritten(path string) error {
+	return fmt.Errorf("%w, or its data were replaced: %s", recipes.ErrRemoved, path)
 }
 
 // Watches are the watches of one waiter. The waiter keeps those that have not fired when it

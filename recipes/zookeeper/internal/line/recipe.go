@@ -294,17 +294,20 @@ func (p Parent) Contenders(ctx context.Context, s *session.Session, kind recipes
 
 // Contender describes a contender whose znode was read.
 func (e Entry) Contender(kind recipes.Kind, path string, node session.Node) recipes.Contender {
-	data := node.Data
-	if e.Bare() {
-		data, _ = session.BareData(data)
-	}
-	return recipes.Contender{
+	c := recipes.Contender{
 		Kind:      kind,
 		Znode:     path,
 		Sequence:  e.Sequence,
 		Token:     recipes.Token(node.Stat.Czxid),
 		SessionID: node.Stat.EphemeralOwner,
 		Since:     time.UnixMilli(node.Stat.Ctime),
-		Data:      data,
+		Data:      node.Data,
 	}
+	if e.Bare() {
+		c.Data, _ = session.BareData(node.Data)
+	}
+	if number, data, ok := Slot(node); ok && e.Kind == Lease {
+		c.Slot, c.Data, c.Token = &number, data, recipes.Token(node.Stat.Mzxid)
+	}
+	return c
 }

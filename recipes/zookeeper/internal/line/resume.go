@@ -29,14 +29,20 @@ func (l *Line) Resume(ctx context.Context, znode string, token recipes.Token) (*
 	if err := l.stillFirst(ctx, me.Name); err != nil {
 		return nil, fmt.Errorf("resume: %w", err)
 	}
-	node, err := ResumeHeld(ctx, l.Session, znode, token)
+	node, slot, err := l.resumeHeld(ctx, znode, token)
 	if err != nil {
 		return nil, err
 	}
 	if bare, ok := l.resumeBare(znode, me, node); ok {
 		return l.Inspected(newBareHold(l.Session, bare, me.Kind)), nil
 	}
-	return l.Inspected(Resumed(l.Session, znode, token, l.Asked)), nil
+	return l.resumed(znode, token, slot), nil
+}
+
+func (l *Line) resumed(znode string, token recipes.Token, slot *int) *Hold {
+	h := Resumed(l.Session, znode, token, l.Asked)
+	h.slot = slot
+	return l.Inspected(h)
 }
 
 // contender returns the contender whose znode is at that path, if it can belong to this wait
@@ -115,35 +121,45 @@ func (l *Line) stillFirst(ctx context.Context, name string) error {
 // ResumeHeld resumes a znode that this session has created by the transaction that is token,
 // and begins a hold: see Resumed. If the znode does not exist, the error matches
 // recipes.ErrRemoved.
-func ResumeHeld(ctx context.Context, s *session.Session, znode string, token recipes.Token) (session.Node, error) {
+func ResumeHeld(ctx context.Context, s *session.Session, znode string, token recipes.Token) error {
+	_, _, err := (&Line{Session: s}).resumeHeld(ctx, znode, token)
+	return err
+}
+
+// resumeHeld is ResumeHeld, and returns the znode and its number.
+func (l *Line) resumeHeld(ctx context.Context, znode string, token recipes.Token) (node session.Node, slot *int, err error) {
 	if token == 0 {
-		return session.Node{}, fmt.Errorf("resume: %w: %s without its token", recipes.ErrInvalid, znode)
+		return node, nil, fmt.Errorf("resume: %w: %s without its token", recipes.ErrInvalid, znode)
 	}
-	node, err := own(ctx, s, znode, token)
-	if err != nil {
-		return node, err
+	if node, err = own(ctx, l.Session, znode); err != nil {
+		return node, nil, err
 	}
-	if err := s.BeginHold(ctx); err != nil {
-		return node, fmt.Errorf("resume: %w", err)
+	is, slot, ok := l.tokenOf(node)
+	if !ok || is != token {
+		return node, nil, fmt.Errorf("resume: %w: %s was created or written again: its token is %d, not %d", recipes.ErrRemoved, znode, is, token)
 	}
-	if err := markResumed(s, znode); err != nil {
-		s.EndHold()
-		return node, err
+	if err := l.Session.BeginHold(ctx); err != nil {
+		return node, nil, fmt.Errorf("resume: %w", err)
 	}
-	return node, nil
+	if err := markResumed(l.Session, znode); err != nil {
+		l.Session.EndHold()
+		return node, nil, err
+	}
+	return node, slot, nil
 }
 
 // ResumeHold is ResumeHeld, and returns the hold.
 func (l *Line) ResumeHold(ctx context.Context, znode string, token recipes.Token) (*Hold, error) {
-	if _, err := ResumeHeld(ctx, l.Session, znode, token); err != nil {
+	_, slot, err := l.resumeHeld(ctx, znode, token)
+	if err != nil {
 		return nil, err
 	}
-	return l.Inspected(Resumed(l.Session, znode, token, l.Asked)), nil
+	return l.resumed(znode, token, slot), nil
 }
 
 // ResumeWaiter resumes the znode of a contender that has no token and holds nothing.
 func ResumeWaiter(ctx context.Context, s *session.Session, znode string) (session.Node, error) {
-	node, err := own(ctx, s, znode, 0)
+	node, err := own(ctx, s, znode)
 	if err == nil {
 		err = markResumed(s, znode)
 	}
@@ -151,8 +167,8 @@ func ResumeWaiter(ctx context.Context, s *session.Session, znode string) (sessio
 }
 
 // own reads a znode of this session. session.Resume has synced, so every request of the earlier
-// process is visible. Token 0 matches any znode.
-func own(ctx context.Context, s *session.Session, znode string, token recipes.Token) (session.Node, error) {
+// process is visible.
+func own(ctx context.Context, s *session.Session, znode string) (session.Node, error) {
 	node, err := s.GetOwn(ctx, znode)
 	switch {
 	case errors.Is(err, recipes.ErrNoNode):
@@ -161,8 +177,6 @@ func own(ctx context.Context, s *session.Session, znode string, token recipes.To
 		return node, fmt.Errorf("resume: %w", err)
 	case node.Stat.EphemeralOwner != s.ID():
 		return node, fmt.Errorf("resume: %w: %s belongs to another session", recipes.ErrRemoved, znode)
-	case token != 0 && node.Stat.Czxid != int64(token):
-		return node, fmt.Errorf("resume: %w: %s was created again: its token is %d, not %d", recipes.ErrRemoved, znode, node.Stat.Czxid, token)
 	}
 	return node, nil
 }

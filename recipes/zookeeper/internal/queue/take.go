@@ -333,7 +333,7 @@ func (q *queue) Resume(ctx context.Context, znode string, token recipes.Token) (
 	case err != nil:
 		return nil, q.Failed(err)
 	}
-	if _, err := line.ResumeHeld(ctx, q.Session, znode, token); err != nil {
+	if err := line.ResumeHeld(ctx, q.Session, znode, token); err != nil {
 		return nil, q.Failed(err)
 	}
 	return &delivery{

@@ -278,11 +278,13 @@ func (w *write) add(ctx context.Context, g *Grant, ops []recipes.Op) error {
 			return err
 		}
 	case "held":
-		other, ok := op.Grant().(Guard)
-		if !ok || !other.In(g.Session) {
-			return fmt.Errorf("%w: %s is not a grant of this session", recipes.ErrInvalid, op.Path)
+		for _, grant := range op.Grants() {
+			other, ok := grant.(Guard)
+			if !ok || !other.In(g.Session) {
+				return fmt.Errorf("%w: %s is not a grant of this session", recipes.ErrInvalid, grant.Znode())
+			}
+			w.others, w.held = append(w.others, other), append(w.held, i)
 		}
-		w.others, w.held = append(w.others, other), append(w.held, i)
 	}
 	for len(w.written) < w.txn.Len() {
 		w.written = append(w.written, i)

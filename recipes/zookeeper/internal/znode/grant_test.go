@@ -1,0 +1,36 @@
+package znode
+
+import (
+	"errors"
+	"testing"
+
+	"github.com/zkrecipes/zkrecipes/internal/zkserver"
+	"github.com/zkrecipes/zkrecipes/recipes"
+)
+
+// A check of another session's grant would pass as long as its znode exists, even when this
+// session has long been told of its loss. So it is refused, and nothing is sent.
+func TestHeldTakesOnlyGrantsOfItsSession(t *testing.T) {
+	srv, s, next := two(t)
+	ctx := t.Context()
+	own, err := CreateEphemeral(ctx, s, "/g", "own", "", nil, s.Ensure)
+	if err != nil {
+		t.Fatal(err)
+	}
+	other, err := CreateEphemeral(ctx, next, "/g", "other", "", nil, next.Ensure)
+	if err != nil {
+		t.Fatal(err)
+	}
+	before := srv.Counters().Requests[zkserver.OpMulti]
+	for what, grant := range map[string]recipes.Grant{"of another session": other, "of another implementation": struct{ recipes.Grant }{own}} {
+		if err := own.Write(ctx, recipes.Held(own), recipes.Held(grant)); !errors.Is(err, recipes.ErrInvalid) {
+			t.Errorf("%s: %v", what, err)
+		}
+	}
+	if sent := srv.Counters().Requests[zkserver.OpMulti] - before; sent > 0 {
+		t.Errorf("%d transactions were sent", sent)
+	}
+	if err := own.Write(ctx, recipes.Held(own)); err != nil {
+		t.Error(err)
+	}
+}
