@@ -68,7 +68,7 @@ type Shares interface {
 type SharesConfig struct {
 	// Grace is how long a member may keep a number that it is asked to give up: see
 	// Share.Revoked. With 0 it gives the number up at once, while its work may go on for a
-	// moment.
+	// moment. A number that Portion.Changes has not delivered is given up at once.
 	Grace time.Duration
 
 	// Data is stored in the znodes of the member and its numbers. It tells people who the

@@ -30,6 +30,7 @@ type portion struct {
 	wanted   map[int]context.CancelFunc // the numbers of the last assignment
 	taking   int                        // how many of them are neither taken nor found to be another member's
 	owned    []*share                   // not revoked
+	revoked  []*share                   // for publish, which knows whether the reader has received them
 	failures []error                    // of giving up
 }
 
@@ -117,7 +118,7 @@ func (p *portion) want(numbers []int) {
 	p.owned = slices.DeleteFunc(p.owned, func(s *share) bool {
 		_, kept := p.wanted[s.number]
 		if !kept {
-			s.revoke()
+			p.revoke(s)
 		}
 		return !kept
 	})
@@ -168,6 +169,9 @@ func (p *portion) publish() {
 	for {
 		select {
 		case out <- next:
+			for _, s := range next {
+				s.(*share).received = true
+			}
 			sent, first, out = next, false, nil
 		case <-p.changed:
 			p.mu.Lock()
@@ -175,7 +179,14 @@ func (p *portion) publish() {
 			for _, s := range p.owned {
 				next = append(next, s)
 			}
+			revoked := p.revoked
+			p.revoked = nil
 			p.mu.Unlock()
+			for _, s := range revoked {
+				if !s.received {
+					close(s.unused)
+				}
+			}
 			slices.SortFunc(next, func(a, b Share) int { return cmp.Compare(a.Number(), b.Number()) })
 			if out = p.out; !first && slices.Equal(next, sent) {
 				out = nil
@@ -279,7 +290,8 @@ func (p *portion) awaitFree(wanted context.Context, name string) error {
 	return err
 }
 
-// hold returns when the share is lost or released, or when the grace after its revocation is over.
+// hold returns when the share is lost or released, or when the grace after its revocation is over. A
+// share that the reader has never received needs no grace.
 func (p *portion) hold(wanted context.Context, s *share) {
 	lost := s.Done()
 	select {
@@ -294,6 +306,7 @@ func (p *portion) hold(wanted context.Context, s *share) {
 	defer grace.Stop()
 	select {
 	case <-lost:
+	case <-s.unused:
 	case <-grace.C:
 	}
 }
@@ -301,27 +314,33 @@ func (p *portion) hold(wanted context.Context, s *share) {
 func (p *portion) drop(s *share) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	// Before the list gets shorter, because what is missing from it has been revoked.
-	s.revoke()
 	if i := slices.Index(p.owned, s); i >= 0 { // otherwise want has done it
+		// Before the list gets shorter, because what is missing from it has been revoked.
+		p.revoke(s)
 		p.owned = slices.Delete(p.owned, i, i+1)
 		p.signal(true)
 	}
 }
 
+// revoke revokes a share that is owned. The caller holds mu, and signals that the list is shorter.
+func (p *portion) revoke(s *share) {
+	close(s.revoked)
+	p.revoked = append(p.revoked, s)
+}
+
 // share implements Share.
 type share struct {
 	Registration
-	number  int
-	revoked chan struct{}
-	revoke  func() // closes revoked
+	number   int
+	revoked  chan struct{}
+	received bool          // by the reader of Changes; only publish uses it
+	unused   chan struct{} // closed when it is revoked and was never received
 }
 
 func (s *share) Number() int { return s.number }
 
 func newShare(r Registration, number int) *share {
-	revoked := make(chan struct{})
-	return &share{Registration: r, number: number, revoked: revoked, revoke: sync.OnceFunc(func() { close(revoked) })}
+	return &share{Registration: r, number: number, revoked: make(chan struct{}), unused: make(chan struct{})}
 }
 
 func (s *share) Revoked() <-chan struct{} { return s.revoked }

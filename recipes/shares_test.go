@@ -405,3 +405,34 @@ func TestAMemberOwnsOnlyNumbers(t *testing.T) {
 		t.Errorf("%v, and %d are being taken", got, p.taking)
 	}
 }
+
+// A number that moves before the reader has received it is given up at once: nothing works for it. One
+// that the reader has is kept for the grace.
+func TestOnlyReceivedSharesHaveAGrace(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s := &stub{}
+		p := s.member(t)
+		p.of.cfg.Grace = time.Hour
+		go p.publish()
+		defer close(p.gone)
+		p.want([]int{0})
+		known := <-s.registered
+		<-p.Changes()
+		p.want([]int{0, 1})
+		offered := <-s.registered
+		synctest.Wait()
+		p.want(nil)
+		synctest.Wait()
+		if !closed(offered.Done()) || closed(known.Done()) {
+			t.Errorf("given up: %v, which was not received, and %v, which was", closed(offered.Done()), closed(known.Done()))
+		}
+		if got := <-p.Changes(); len(got) > 0 {
+			t.Errorf("%v is delivered after its revocation", got)
+		}
+		time.Sleep(time.Hour)
+		synctest.Wait()
+		if !closed(known.Done()) {
+			t.Error("the grace has no end")
+		}
+	})
+}
