@@ -74,6 +74,12 @@ type SharesConfig struct {
 	// Data is stored in the znodes of the member and its numbers. It tells people who the
 	// member is.
 	Data []byte
+
+	// Warn, if not nil, is called with what a member cannot do although it stays: it is elected
+	// and cannot assign, it cannot take a number or wait for one, or it ignores a child of
+	// PATH/members. The member tries again, in 1 s after the first failure and in 30 s at most,
+	// and calls Warn each time. The calls are made one at a time, and must return soon.
+	Warn func(error)
 }
 
 // Validate reports, as an ErrInvalid, that n or a field cannot be used.
@@ -190,7 +196,17 @@ func (s *shares) Join(ctx context.Context) (Portion, error) {
 		}
 		return nil, p.Err()
 	case <-ctx.Done():
-		p.fail(ctx.Err())
+		p.fail(p.explained(ctx.Err()))
 		return nil, p.Err()
 	}
+}
+
+// explained adds the last warning to the error of a Join that has ended without an assignment.
+func (p *portion) explained(err error) error {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if p.trouble == nil {
+		return err
+	}
+	return fmt.Errorf("%w; %w", err, p.trouble)
 }

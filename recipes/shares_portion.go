@@ -31,7 +31,11 @@ type portion struct {
 	taking   int                        // how many of them are neither taken nor found to be another member's
 	owned    []*share                   // not revoked
 	revoked  []*share                   // for publish, which knows whether the reader has received them
+	took     bool                       // a number was taken
 	failures []error                    // of giving up
+	trouble  error                      // of the last warning, or nil
+
+	warning sync.Mutex // held while Warn runs
 }
 
 func newPortion(ctx context.Context, s *shares, member Membership) *portion {
@@ -150,7 +154,7 @@ func (p *portion) settle(s *share) {
 	defer p.mu.Unlock()
 	p.taking--
 	if s != nil {
-		p.owned = append(p.owned, s)
+		p.owned, p.took = append(p.owned, s), true
 	}
 	p.signal(false)
 }
@@ -197,17 +201,32 @@ func (p *portion) publish() {
 	}
 }
 
-// throttlePause is the time before a throttled request is repeated.
-const throttlePause = time.Second
+// A backoff is the pause before something is repeated. Each is twice as long as the one before. If the
+// server has throttled a request, the pause is always firstPause.
+type backoff time.Duration
 
-// again reports whether to repeat what has failed: an overloaded server has throttled it, and ctx
-// has not ended during a pause. If the member left instead, its numbers would move, which loads the
-// server more.
-func again(ctx context.Context, err error) bool {
-	if !errors.Is(err, ErrThrottled) {
+const (
+	firstPause = time.Second
+	lastPause  = 30 * time.Second
+)
+
+// after warns of err, unless the server has throttled a request, and waits. It reports whether to
+// repeat what has failed: the session lives, and ctx, which ends with the member, has not ended. If the
+// member left instead, its numbers would move, to members that may fail in the same way.
+func (b *backoff) after(p *portion, ctx context.Context, err error) bool {
+	if p.of.session.Err() != nil {
+		p.fail(err)
+	}
+	if ctx.Err() != nil {
 		return false
 	}
-	pause := time.NewTimer(throttlePause)
+	if *b = min(2**b, backoff(lastPause)); *b == 0 || errors.Is(err, ErrThrottled) {
+		*b = backoff(firstPause)
+	}
+	if !errors.Is(err, ErrThrottled) {
+		p.warn(err)
+	}
+	pause := time.NewTimer(time.Duration(*b))
 	defer pause.Stop()
 	select {
 	case <-pause.C:
@@ -217,21 +236,40 @@ func again(ctx context.Context, err error) bool {
 	}
 }
 
+// warn reports what the member cannot do, although it stays.
+func (p *portion) warn(err error) {
+	err = p.of.failed(err)
+	p.mu.Lock()
+	p.trouble = err
+	p.mu.Unlock()
+	if p.of.cfg.Warn != nil {
+		p.warning.Lock()
+		defer p.warning.Unlock()
+		p.of.cfg.Warn(err)
+	}
+}
+
 // keep takes a number and holds it until it is no longer wanted. A number that is lost is taken
 // again.
 func (p *portion) keep(wanted context.Context, number int) {
+	var pause backoff
 	for {
 		r, err := p.take(wanted, number)
-		if again(wanted, err) {
+		if errors.Is(err, ErrThrottled) && pause.after(p, wanted, err) {
 			continue
 		}
 		if err != nil {
 			p.settle(nil)
-			if wanted.Err() == nil {
+			if wanted.Err() == nil && !p.able() {
 				p.fail(err)
 			}
-			return
+			if !pause.after(p, wanted, fmt.Errorf("taking number %d: %w", number, err)) {
+				return
+			}
+			p.begin()
+			continue
 		}
+		pause = 0
 		s := newShare(r, number)
 		// Done of the member closes before the contexts that end with it. What is released
 		// in between must not be taken again.
@@ -250,9 +288,18 @@ func (p *portion) keep(wanted context.Context, number int) {
 	}
 }
 
+// able reports whether the member has ever taken a number. One that never could is itself the reason,
+// and leaves the numbers to others.
+func (p *portion) able() bool {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	return p.took
+}
+
 // take registers the number. If another member owns it, it waits until it is free.
 func (p *portion) take(wanted context.Context, number int) (Registration, error) {
 	name := strconv.Itoa(number)
+	var pause backoff
 	for {
 		r, err := p.of.numbers.Register(wanted, name, p.of.cfg.Data)
 		switch {
@@ -263,10 +310,10 @@ func (p *portion) take(wanted context.Context, number int) (Registration, error)
 		}
 		p.settle(nil)
 		err = p.awaitFree(wanted, name)
-		p.begin()
-		if err != nil {
-			return nil, err
+		if err != nil { // the owner's znode cannot be watched, which is no reason to leave
+			pause.after(p, wanted, fmt.Errorf("waiting for number %d: %w", number, err))
 		}
+		p.begin()
 	}
 }
 

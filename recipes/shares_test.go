@@ -96,18 +96,18 @@ func TestSpreadAfterAWrongAssignment(t *testing.T) {
 // another client has written counts only if it is valid.
 func TestAnAssignerWithAnotherNRefusesItself(t *testing.T) {
 	three, four := Member{Token: 3, Data: []byte("n=3 x")}, Member{Token: 4, Data: []byte("n=4 ")}
-	foreign := Member{Token: 5, Data: []byte("n=none")}
+	foreign := Member{Name: "f", Token: 5, Data: []byte("n=none")}
 	all, owned := []int{0, 1, 2, 3}, map[Token][]int{3: {0, 1, 2}}
 	for name, test := range map[string]struct {
 		before assignment
 		group  []Member
 		want   assignment
 	}{
-		"a member stays":      {assignment{N: 3, Members: owned}, []Member{three, four, foreign}, assignment{3, owned, []Token{4}}},
-		"no member stays":     {assignment{N: 3, Members: owned}, []Member{four, foreign}, assignment{4, map[Token][]int{4: all}, nil}},
-		"there was none":      {assignment{}, []Member{three, four}, assignment{4, map[Token][]int{4: all}, []Token{3}}},
-		"it was overwritten":  {assignment{Members: owned}, []Member{three, four}, assignment{4, map[Token][]int{4: all}, []Token{3}}},
-		"it was far too long": {assignment{N: 1 << 50, Members: owned}, []Member{three, four}, assignment{4, map[Token][]int{4: all}, []Token{3}}},
+		"a member stays":      {assignment{N: 3, Members: owned}, []Member{three, four, foreign}, assignment{3, owned, []Token{4}, []string{"f"}}},
+		"no member stays":     {assignment{N: 3, Members: owned}, []Member{four, foreign}, assignment{4, map[Token][]int{4: all}, nil, []string{"f"}}},
+		"there was none":      {assignment{}, []Member{three, four}, assignment{4, map[Token][]int{4: all}, []Token{3}, nil}},
+		"it was overwritten":  {assignment{Members: owned}, []Member{three, four}, assignment{4, map[Token][]int{4: all}, []Token{3}, nil}},
+		"it was far too long": {assignment{N: 1 << 50, Members: owned}, []Member{three, four}, assignment{4, map[Token][]int{4: all}, []Token{3}, nil}},
 	} {
 		if got := (&shares{n: 4}).assign(test.before, test.group); !reflect.DeepEqual(got, test.want) {
 			t.Errorf("%s: %+v; want %+v", name, got, test.want)
@@ -383,10 +383,10 @@ func TestAThrottledMemberStays(t *testing.T) {
 		begun := time.Now()
 		p.want([]int{0})
 		<-s.registered
-		if d := time.Since(begun); d != 2*throttlePause {
+		if d := time.Since(begun); d != 2*firstPause {
 			t.Errorf("registered after %v; want two pauses", d)
 		}
-		time.Sleep(5 * throttlePause)
+		time.Sleep(5 * firstPause)
 		synctest.Wait()
 		if p.Err() != nil || !reflect.DeepEqual(s.refusals, map[string]int{"campaign": 0, "watch": 0, "read": 0, "register": 0}) {
 			t.Errorf("the member ends with %v; %v", p.Err(), s.refusals)
