@@ -75,6 +75,10 @@ type GroupConfig struct {
 	// list only those. Then Name must be "", and data UTF-8, because a Party fails on
 	// anything else.
 	Dialect Dialect
+
+	// EndsWithProcess ends the membership when this process dies, as
+	// ElectionConfig.EndsWithProcess does.
+	EndsWithProcess bool
 }
 
 // Membership is the grant of a Group. Done closes when its session is lost, or when another

@@ -16,7 +16,8 @@ import (
 // more members than numbers, some own none. As few numbers as possible move when members come and
 // go: a member keeps what it owns up to its part. A number that moves is first given up by its
 // owner, which has SharesConfig.Grace to finish, and then taken. A member that dies keeps its
-// numbers until its session ends.
+// numbers until its session ends. If its children keep the session (host.Config.Lifetime), the
+// others are assigned its numbers at once, and take them when the children have ended.
 //
 // The members settle within Grace, and a few requests of each of them, after the last change: a
 // member has joined, has left, or its session has ended. If the connection of a member is down,
@@ -152,8 +153,14 @@ func NewShares(s Client, path string, n int, cfg SharesConfig) (Shares, error) {
 	}
 	sh := &shares{session: s, path: path, n: n, cfg: cfg}
 	for _, open := range []func() error{
-		func() (err error) { sh.group, err = s.Group(path+"/members", GroupConfig{}); return err },
-		func() (err error) { sh.election, err = s.Election(path+"/assigner", ElectionConfig{}); return err },
+		func() (err error) {
+			sh.group, err = s.Group(path+"/members", GroupConfig{EndsWithProcess: true})
+			return err
+		},
+		func() (err error) {
+			sh.election, err = s.Election(path+"/assigner", ElectionConfig{EndsWithProcess: true})
+			return err
+		},
 		func() (err error) { sh.numbers, err = s.Names(path + "/numbers"); return err },
 		func() (err error) { sh.assigned, err = s.Configuration(path); return err },
 	} {
