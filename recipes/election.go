@@ -63,6 +63,12 @@ type ElectionConfig struct {
 	// would count the znode acks as a candidate.
 	Dialect Dialect
 
+	// EndsWithProcess ends the leadership when this process dies, because it needs the process's
+	// code. Otherwise the process's children can keep the session, and all that it holds, for
+	// longer: see host.Config.Lifetime. Without a plugin, a session always ends with its
+	// process.
+	EndsWithProcess bool
+
 	// Joined, if not nil, is called once for each Campaign that has joined, as
 	// LockConfig.Joined is.
 	Joined func(Place)

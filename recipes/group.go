@@ -40,7 +40,8 @@ type Group interface {
 
 	// Members returns the members, the oldest first. A group that does not exist is empty.
 	// It costs one listing, and one read for each member. It is not a snapshot: each member
-	// is returned as it was when it was read.
+	// is returned as it was when it was read. A member that this session cannot read is
+	// returned without its data: see Member.Unreadable. Such a member costs one more read.
 	Members(ctx context.Context) ([]Member, error)
 
 	// Watch returns a channel that first receives the current members, and then the whole
@@ -48,14 +49,15 @@ type Group interface {
 	// states in between but never the latest.
 	//
 	// The channel is closed when ctx ends, or when the session is lost (see Session.Err). It
-	// is also closed when a member cannot be read because of its ACL or its size
-	// (SessionConfig.MaxPacket); that is logged. Watch returns an error only if the first
-	// read fails.
+	// is also closed when the members cannot be listed, because of the path's ACL or because
+	// there are too many (SessionConfig.MaxPacket); that is logged. Watch returns an error only
+	// if the first read fails.
 	//
 	// A watch first costs as much as Members. Then each new member costs one event, one
 	// listing and one read. Each member that leaves costs two events and one listing. Each
 	// change of data costs one event and one read. After a lost connection everything is
-	// read again.
+	// read again. A change of a member that is Unreadable is not noticed; each other change
+	// costs two reads of it.
 	Watch(ctx context.Context) (<-chan []Member, error)
 }
 
@@ -73,6 +75,10 @@ type GroupConfig struct {
 	// list only those. Then Name must be "", and data UTF-8, because a Party fails on
 	// anything else.
 	Dialect Dialect
+
+	// EndsWithProcess ends the membership when this process dies, as
+	// ElectionConfig.EndsWithProcess does.
+	EndsWithProcess bool
 }
 
 // Membership is the grant of a Group. Done closes when its session is lost, or when another
@@ -111,6 +117,11 @@ type Member struct {
 	Since time.Time
 	// Data is from Join, or from the latest Update.
 	Data []byte
+	// Unreadable reports that this session cannot read the data: the znode's ACL denies it, or
+	// the data is larger than SessionConfig.MaxPacket. If the ACL denies it, servers since
+	// ZooKeeper 3.9 report nothing but the name: Token, SessionID and Since are zero, and the
+	// znode may be persistent, which is no member.
+	Unreadable bool
 }
 
 // TakenError names the session that owns a requested name. It matches ErrNodeExists.
@@ -197,14 +208,14 @@ type Names interface {
 	Lookup(ctx context.Context, name string) (Record, error)
 
 	// List returns all registrations, sorted by name, as Group.Members does. A name whose
-	// znode this session may not read is listed without its data: see Record.Unreadable.
+	// znode this session cannot read is listed without its data: see Record.Unreadable.
 	// Such a name costs one more read.
 	List(ctx context.Context) ([]Record, error)
 
 	// Watch returns a channel that first receives the registration of a name, and then
 	// receives every change of it: other data or another registration. While the name is not
-	// registered, the Record is None. The channel is closed as that of Group.Watch is. Each
-	// change costs a read with a watch, and one more if the name is not registered.
+	// registered, the Record is None. The channel is closed as that of Group.Watch is, and also
+	// when the name's znode cannot be read. Each change costs a read with a watch, and one more if the name is not registered.
 	Watch(ctx context.Context, name string) (<-chan Record, error)
 }
 
@@ -235,9 +246,10 @@ type Record struct {
 	// Since is when it was registered, by the server's clock.
 	Since time.Time
 	Data  []byte
-	// Unreadable reports that the znode's ACL does not let this session read the data.
-	// Only List returns such a record. Since ZooKeeper 3.9 the servers then report nothing
-	// but the name: Token, SessionID and Since are zero.
+	// Unreadable reports that this session cannot read the data: the znode's ACL denies it, or
+	// the data is larger than SessionConfig.MaxPacket. Only List returns such a record. If the
+	// ACL denies it, servers since ZooKeeper 3.9 report nothing but the name: Token, SessionID
+	// and Since are zero.
 	Unreadable bool
 }
 

@@ -16,7 +16,8 @@ import (
 // more members than numbers, some own none. As few numbers as possible move when members come and
 // go: a member keeps what it owns up to its part. A number that moves is first given up by its
 // owner, which has SharesConfig.Grace to finish, and then taken. A member that dies keeps its
-// numbers until its session ends.
+// numbers until its session ends. If its children keep the session (host.Config.Lifetime), the
+// others are assigned its numbers at once, and take them when the children have ended.
 //
 // The members settle within Grace, and a few requests of each of them, after the last change: a
 // member has joined, has left, or its session has ended. If the connection of a member is down,
@@ -68,12 +69,18 @@ type Shares interface {
 type SharesConfig struct {
 	// Grace is how long a member may keep a number that it is asked to give up: see
 	// Share.Revoked. With 0 it gives the number up at once, while its work may go on for a
-	// moment.
+	// moment. A number that Portion.Changes has not delivered is given up at once.
 	Grace time.Duration
 
 	// Data is stored in the znodes of the member and its numbers. It tells people who the
 	// member is.
 	Data []byte
+
+	// Warn, if not nil, is called with what a member cannot do although it stays: it is elected
+	// and cannot assign, it cannot take a number or wait for one, or it ignores a child of
+	// PATH/members. The member tries again, in 1 s after the first failure and in 30 s at most,
+	// and calls Warn each time. The calls are made one at a time, and must return soon.
+	Warn func(error)
 }
 
 // Validate reports, as an ErrInvalid, that n or a field cannot be used.
@@ -146,8 +153,14 @@ func NewShares(s Client, path string, n int, cfg SharesConfig) (Shares, error) {
 	}
 	sh := &shares{session: s, path: path, n: n, cfg: cfg}
 	for _, open := range []func() error{
-		func() (err error) { sh.group, err = s.Group(path+"/members", GroupConfig{}); return err },
-		func() (err error) { sh.election, err = s.Election(path+"/assigner", ElectionConfig{}); return err },
+		func() (err error) {
+			sh.group, err = s.Group(path+"/members", GroupConfig{EndsWithProcess: true})
+			return err
+		},
+		func() (err error) {
+			sh.election, err = s.Election(path+"/assigner", ElectionConfig{EndsWithProcess: true})
+			return err
+		},
 		func() (err error) { sh.numbers, err = s.Names(path + "/numbers"); return err },
 		func() (err error) { sh.assigned, err = s.Configuration(path); return err },
 	} {
@@ -190,7 +203,17 @@ func (s *shares) Join(ctx context.Context) (Portion, error) {
 		}
 		return nil, p.Err()
 	case <-ctx.Done():
-		p.fail(ctx.Err())
+		p.fail(p.explained(ctx.Err()))
 		return nil, p.Err()
 	}
+}
+
+// explained adds the last warning to the error of a Join that has ended without an assignment.
+func (p *portion) explained(err error) error {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if p.trouble == nil {
+		return err
+	}
+	return fmt.Errorf("%w; %w", err, p.trouble)
 }

@@ -7,6 +7,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	gopath "path"
 	"slices"
 )
 
@@ -15,7 +16,11 @@ type assignment struct {
 	N       int             `json:"n"`
 	Members map[Token][]int `json:"members"`
 	Refused []Token         `json:"refused,omitempty"` // members with another n
+	Ignored []string        `json:"ignored,omitempty"` // names of children of the group that are no members
 }
+
+// maxIgnored bounds Ignored, so that the assignment fits into a znode whatever another program does.
+const maxIgnored = 100
 
 // memberData is the data of a member: n, for the assigner, and what the application gives.
 func (s *shares) memberData() []byte {
@@ -23,8 +28,10 @@ func (s *shares) memberData() []byte {
 }
 
 // assign returns the assignment to the members of the group, the oldest first, that moves as few
-// numbers as possible. Ephemeral children of another program are no members. While a member of the
-// assignment before is there, n stays as it is: an assigner with another n refuses itself.
+// numbers as possible. Children of another program, and members whose data this session cannot read,
+// are no members. But a member of the assignment before stays: another assigner has read its data,
+// and this one may be wrong. While such a member is there, n stays as it is: an assigner with another
+// n refuses itself.
 func (s *shares) assign(before assignment, group []Member) assignment {
 	after := assignment{N: s.n, Members: make(map[Token][]int)}
 	stays := func(m Member) bool { _, named := before.Members[m.Token]; return named }
@@ -33,9 +40,14 @@ func (s *shares) assign(before assignment, group []Member) assignment {
 	}
 	var members []Token
 	for _, m := range group {
-		var n int
-		switch _, err := fmt.Sscanf(string(m.Data), "n=%d ", &n); {
-		case err != nil:
+		n, known := nOf(m)
+		if m.Unreadable && stays(m) {
+			n, known = after.N, true
+		}
+		switch {
+		case !known && len(after.Ignored) == maxIgnored:
+		case !known:
+			after.Ignored = append(after.Ignored, m.Name)
 		case n != after.N:
 			after.Refused = append(after.Refused, m.Token)
 		default:
@@ -44,6 +56,12 @@ func (s *shares) assign(before assignment, group []Member) assignment {
 	}
 	spread(after.N, before.Members, members, after.Members)
 	return after
+}
+
+// nOf returns the n of a member. It is not known of other children of the group.
+func nOf(m Member) (n int, known bool) {
+	_, err := fmt.Sscanf(string(m.Data), "n=%d ", &n)
+	return n, err == nil
 }
 
 // spread spreads the numbers below n over the members. The oldest get the larger parts: they own the
@@ -78,20 +96,25 @@ func spread(n int, before map[Token][]int, members []Token, after map[Token][]in
 	}
 }
 
-// lead campaigns for the assigner's role and assigns while it has it, until the member leaves.
+// lead campaigns for the assigner's role and assigns while it has it, until the member leaves. A
+// member that cannot assign stays: with another one it may be the same, and in the end none would be
+// left. It pauses, so that another one can try.
 func (p *portion) lead() {
+	var pause backoff
 	for p.life.Err() == nil {
 		leadership, err := p.of.election.Campaign(p.life, nil)
 		if err == nil {
 			err = p.assignWhile(leadership)
 			p.failed(leadership.Resign(context.Background()))
 		}
-		if again(p.life, err) {
-			continue
-		}
-		if err != nil && (!errors.Is(err, ErrNotHeld) || p.of.session.Err() != nil) {
+		switch {
+		case p.of.session.Err() != nil:
 			p.fail(err)
-		} // otherwise its znode was deleted, or the watch ended: campaign again
+		case err == nil, errors.Is(err, ErrNotHeld): // its znode was deleted, or the watch ended
+			pause = 0
+		default:
+			pause.after(p, p.life, fmt.Errorf("assigning numbers: %w", err))
+		}
 	}
 }
 
@@ -134,9 +157,14 @@ func (p *portion) write(ctx context.Context, leadership Leadership, group []Memb
 		}
 		var before assignment
 		_ = json.Unmarshal(current.Value, &before) // at first it is empty
-		after, err := json.Marshal(p.of.assign(before, group))
+		assigned := p.of.assign(before, group)
+		after, err := json.Marshal(assigned)
 		if err != nil || bytes.Equal(after, current.Value) {
 			return err
+		}
+		known := func(name string) bool { return slices.Contains(before.Ignored, name) }
+		if others := slices.DeleteFunc(slices.Clone(assigned.Ignored), known); len(others) > 0 {
+			p.warn(fmt.Errorf("%d children of %s are ignored, such as %s: %w", len(others), p.of.group.Path(), others[0], errIgnored))
 		}
 		err = leadership.Write(ctx, Set(p.of.path, after, AnyVersion))
 		if !errors.Is(err, ErrUnknownOutcome) && !errors.Is(err, ErrUnavailable) || ctx.Err() != nil {
@@ -145,8 +173,12 @@ func (p *portion) write(ctx context.Context, leadership Leadership, group []Memb
 	}
 }
 
-// follow takes and gives up numbers as the assignment says.
+var errIgnored = errors.New("the data is not that of a member, or this session cannot read it, because of its ACL or its size")
+
+// follow takes and gives up numbers as the assignment says. A member that cannot read the assignment
+// ends: it would keep numbers that move.
 func (p *portion) follow() {
+	var pause backoff
 	for {
 		entries, err := p.of.assigned.Watch(p.life, "")
 		if err == nil {
@@ -155,7 +187,7 @@ func (p *portion) follow() {
 			}
 			_, err = p.of.assigned.Get(p.life, "") // the watch ended because of the context, the session or of that
 		}
-		if err != nil && !again(p.life, err) {
+		if err != nil && (!errors.Is(err, ErrThrottled) || !pause.after(p, p.life, err)) {
 			p.fail(err)
 			return
 		}
@@ -175,6 +207,10 @@ func (p *portion) read(data []byte) {
 	numbers, named := a.Members[p.member.Token()]
 	if slices.Contains(a.Refused, p.member.Token()) {
 		p.fail(fmt.Errorf("%w: n is %d, and %d for the members there", ErrMismatch, p.of.n, a.N))
+		return
+	}
+	if slices.Contains(a.Ignored, gopath.Base(p.member.Znode())) {
+		p.fail(fmt.Errorf("%w: the member that assigns cannot read this one, %s: SessionConfig.ACL must allow it, and SharesConfig.Data must fit into its SessionConfig.MaxPacket", ErrMismatch, p.member.Znode()))
 		return
 	}
 	first := !closed(p.named)

@@ -30,7 +30,12 @@ type portion struct {
 	wanted   map[int]context.CancelFunc // the numbers of the last assignment
 	taking   int                        // how many of them are neither taken nor found to be another member's
 	owned    []*share                   // not revoked
+	revoked  []*share                   // for publish, which knows whether the reader has received them
+	took     bool                       // a number was taken
 	failures []error                    // of giving up
+	trouble  error                      // of the last warning, or nil
+
+	warning sync.Mutex // held while Warn runs
 }
 
 func newPortion(ctx context.Context, s *shares, member Membership) *portion {
@@ -117,7 +122,7 @@ func (p *portion) want(numbers []int) {
 	p.owned = slices.DeleteFunc(p.owned, func(s *share) bool {
 		_, kept := p.wanted[s.number]
 		if !kept {
-			s.revoke()
+			p.revoke(s)
 		}
 		return !kept
 	})
@@ -149,7 +154,7 @@ func (p *portion) settle(s *share) {
 	defer p.mu.Unlock()
 	p.taking--
 	if s != nil {
-		p.owned = append(p.owned, s)
+		p.owned, p.took = append(p.owned, s), true
 	}
 	p.signal(false)
 }
@@ -168,6 +173,9 @@ func (p *portion) publish() {
 	for {
 		select {
 		case out <- next:
+			for _, s := range next {
+				s.(*share).received = true
+			}
 			sent, first, out = next, false, nil
 		case <-p.changed:
 			p.mu.Lock()
@@ -175,7 +183,14 @@ func (p *portion) publish() {
 			for _, s := range p.owned {
 				next = append(next, s)
 			}
+			revoked := p.revoked
+			p.revoked = nil
 			p.mu.Unlock()
+			for _, s := range revoked {
+				if !s.received {
+					close(s.unused)
+				}
+			}
 			slices.SortFunc(next, func(a, b Share) int { return cmp.Compare(a.Number(), b.Number()) })
 			if out = p.out; !first && slices.Equal(next, sent) {
 				out = nil
@@ -186,17 +201,32 @@ func (p *portion) publish() {
 	}
 }
 
-// throttlePause is the time before a throttled request is repeated.
-const throttlePause = time.Second
+// A backoff is the pause before something is repeated. Each is twice as long as the one before. If the
+// server has throttled a request, the pause is always firstPause.
+type backoff time.Duration
 
-// again reports whether to repeat what has failed: an overloaded server has throttled it, and ctx
-// has not ended during a pause. If the member left instead, its numbers would move, which loads the
-// server more.
-func again(ctx context.Context, err error) bool {
-	if !errors.Is(err, ErrThrottled) {
+const (
+	firstPause = time.Second
+	lastPause  = 30 * time.Second
+)
+
+// after warns of err, unless the server has throttled a request, and waits. It reports whether to
+// repeat what has failed: the session lives, and ctx, which ends with the member, has not ended. If the
+// member left instead, its numbers would move, to members that may fail in the same way.
+func (b *backoff) after(p *portion, ctx context.Context, err error) bool {
+	if p.of.session.Err() != nil {
+		p.fail(err)
+	}
+	if ctx.Err() != nil {
 		return false
 	}
-	pause := time.NewTimer(throttlePause)
+	if *b = min(2**b, backoff(lastPause)); *b == 0 || errors.Is(err, ErrThrottled) {
+		*b = backoff(firstPause)
+	}
+	if !errors.Is(err, ErrThrottled) {
+		p.warn(err)
+	}
+	pause := time.NewTimer(time.Duration(*b))
 	defer pause.Stop()
 	select {
 	case <-pause.C:
@@ -206,21 +236,40 @@ func again(ctx context.Context, err error) bool {
 	}
 }
 
+// warn reports what the member cannot do, although it stays.
+func (p *portion) warn(err error) {
+	err = p.of.failed(err)
+	p.mu.Lock()
+	p.trouble = err
+	p.mu.Unlock()
+	if p.of.cfg.Warn != nil {
+		p.warning.Lock()
+		defer p.warning.Unlock()
+		p.of.cfg.Warn(err)
+	}
+}
+
 // keep takes a number and holds it until it is no longer wanted. A number that is lost is taken
 // again.
 func (p *portion) keep(wanted context.Context, number int) {
+	var pause backoff
 	for {
 		r, err := p.take(wanted, number)
-		if again(wanted, err) {
+		if errors.Is(err, ErrThrottled) && pause.after(p, wanted, err) {
 			continue
 		}
 		if err != nil {
 			p.settle(nil)
-			if wanted.Err() == nil {
+			if wanted.Err() == nil && !p.able() {
 				p.fail(err)
 			}
-			return
+			if !pause.after(p, wanted, fmt.Errorf("taking number %d: %w", number, err)) {
+				return
+			}
+			p.begin()
+			continue
 		}
+		pause = 0
 		s := newShare(r, number)
 		// Done of the member closes before the contexts that end with it. What is released
 		// in between must not be taken again.
@@ -239,9 +288,18 @@ func (p *portion) keep(wanted context.Context, number int) {
 	}
 }
 
+// able reports whether the member has ever taken a number. One that never could is itself the reason,
+// and leaves the numbers to others.
+func (p *portion) able() bool {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	return p.took
+}
+
 // take registers the number. If another member owns it, it waits until it is free.
 func (p *portion) take(wanted context.Context, number int) (Registration, error) {
 	name := strconv.Itoa(number)
+	var pause backoff
 	for {
 		r, err := p.of.numbers.Register(wanted, name, p.of.cfg.Data)
 		switch {
@@ -252,10 +310,10 @@ func (p *portion) take(wanted context.Context, number int) (Registration, error)
 		}
 		p.settle(nil)
 		err = p.awaitFree(wanted, name)
-		p.begin()
-		if err != nil {
-			return nil, err
+		if err != nil { // the owner's znode cannot be watched, which is no reason to leave
+			pause.after(p, wanted, fmt.Errorf("waiting for number %d: %w", number, err))
 		}
+		p.begin()
 	}
 }
 
@@ -279,7 +337,8 @@ func (p *portion) awaitFree(wanted context.Context, name string) error {
 	return err
 }
 
-// hold returns when the share is lost or released, or when the grace after its revocation is over.
+// hold returns when the share is lost or released, or when the grace after its revocation is over. A
+// share that the reader has never received needs no grace.
 func (p *portion) hold(wanted context.Context, s *share) {
 	lost := s.Done()
 	select {
@@ -294,6 +353,7 @@ func (p *portion) hold(wanted context.Context, s *share) {
 	defer grace.Stop()
 	select {
 	case <-lost:
+	case <-s.unused:
 	case <-grace.C:
 	}
 }
@@ -301,27 +361,33 @@ func (p *portion) hold(wanted context.Context, s *share) {
 func (p *portion) drop(s *share) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	// Before the list gets shorter, because what is missing from it has been revoked.
-	s.revoke()
 	if i := slices.Index(p.owned, s); i >= 0 { // otherwise want has done it
+		// Before the list gets shorter, because what is missing from it has been revoked.
+		p.revoke(s)
 		p.owned = slices.Delete(p.owned, i, i+1)
 		p.signal(true)
 	}
 }
 
+// revoke revokes a share that is owned. The caller holds mu, and signals that the list is shorter.
+func (p *portion) revoke(s *share) {
+	close(s.revoked)
+	p.revoked = append(p.revoked, s)
+}
+
 // share implements Share.
 type share struct {
 	Registration
-	number  int
-	revoked chan struct{}
-	revoke  func() // closes revoked
+	number   int
+	revoked  chan struct{}
+	received bool          // by the reader of Changes; only publish uses it
+	unused   chan struct{} // closed when it is revoked and was never received
 }
 
 func (s *share) Number() int { return s.number }
 
 func newShare(r Registration, number int) *share {
-	revoked := make(chan struct{})
-	return &share{Registration: r, number: number, revoked: revoked, revoke: sync.OnceFunc(func() { close(revoked) })}
+	return &share{Registration: r, number: number, revoked: make(chan struct{}), unused: make(chan struct{})}
 }
 
 func (s *share) Revoked() <-chan struct{} { return s.revoked }

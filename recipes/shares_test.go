@@ -96,18 +96,18 @@ func TestSpreadAfterAWrongAssignment(t *testing.T) {
 // another client has written counts only if it is valid.
 func TestAnAssignerWithAnotherNRefusesItself(t *testing.T) {
 	three, four := Member{Token: 3, Data: []byte("n=3 x")}, Member{Token: 4, Data: []byte("n=4 ")}
-	foreign := Member{Token: 5, Data: []byte("n=none")}
+	foreign := Member{Name: "f", Token: 5, Data: []byte("n=none")}
 	all, owned := []int{0, 1, 2, 3}, map[Token][]int{3: {0, 1, 2}}
 	for name, test := range map[string]struct {
 		before assignment
 		group  []Member
 		want   assignment
 	}{
-		"a member stays":      {assignment{N: 3, Members: owned}, []Member{three, four, foreign}, assignment{3, owned, []Token{4}}},
-		"no member stays":     {assignment{N: 3, Members: owned}, []Member{four, foreign}, assignment{4, map[Token][]int{4: all}, nil}},
-		"there was none":      {assignment{}, []Member{three, four}, assignment{4, map[Token][]int{4: all}, []Token{3}}},
-		"it was overwritten":  {assignment{Members: owned}, []Member{three, four}, assignment{4, map[Token][]int{4: all}, []Token{3}}},
-		"it was far too long": {assignment{N: 1 << 50, Members: owned}, []Member{three, four}, assignment{4, map[Token][]int{4: all}, []Token{3}}},
+		"a member stays":      {assignment{N: 3, Members: owned}, []Member{three, four, foreign}, assignment{3, owned, []Token{4}, []string{"f"}}},
+		"no member stays":     {assignment{N: 3, Members: owned}, []Member{four, foreign}, assignment{4, map[Token][]int{4: all}, nil, []string{"f"}}},
+		"there was none":      {assignment{}, []Member{three, four}, assignment{4, map[Token][]int{4: all}, []Token{3}, nil}},
+		"it was overwritten":  {assignment{Members: owned}, []Member{three, four}, assignment{4, map[Token][]int{4: all}, []Token{3}, nil}},
+		"it was far too long": {assignment{N: 1 << 50, Members: owned}, []Member{three, four}, assignment{4, map[Token][]int{4: all}, []Token{3}, nil}},
 	} {
 		if got := (&shares{n: 4}).assign(test.before, test.group); !reflect.DeepEqual(got, test.want) {
 			t.Errorf("%s: %+v; want %+v", name, got, test.want)
@@ -383,10 +383,10 @@ func TestAThrottledMemberStays(t *testing.T) {
 		begun := time.Now()
 		p.want([]int{0})
 		<-s.registered
-		if d := time.Since(begun); d != 2*throttlePause {
+		if d := time.Since(begun); d != 2*firstPause {
 			t.Errorf("registered after %v; want two pauses", d)
 		}
-		time.Sleep(5 * throttlePause)
+		time.Sleep(5 * firstPause)
 		synctest.Wait()
 		if p.Err() != nil || !reflect.DeepEqual(s.refusals, map[string]int{"campaign": 0, "watch": 0, "read": 0, "register": 0}) {
 			t.Errorf("the member ends with %v; %v", p.Err(), s.refusals)
@@ -404,4 +404,35 @@ func TestAMemberOwnsOnlyNumbers(t *testing.T) {
 	if got := slices.Sorted(maps.Keys(p.wanted)); !slices.Equal(got, []int{1, 3}) || p.taking != 2 {
 		t.Errorf("%v, and %d are being taken", got, p.taking)
 	}
+}
+
+// A number that moves before the reader has received it is given up at once: nothing works for it. One
+// that the reader has is kept for the grace.
+func TestOnlyReceivedSharesHaveAGrace(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s := &stub{}
+		p := s.member(t)
+		p.of.cfg.Grace = time.Hour
+		go p.publish()
+		defer close(p.gone)
+		p.want([]int{0})
+		known := <-s.registered
+		<-p.Changes()
+		p.want([]int{0, 1})
+		offered := <-s.registered
+		synctest.Wait()
+		p.want(nil)
+		synctest.Wait()
+		if !closed(offered.Done()) || closed(known.Done()) {
+			t.Errorf("given up: %v, which was not received, and %v, which was", closed(offered.Done()), closed(known.Done()))
+		}
+		if got := <-p.Changes(); len(got) > 0 {
+			t.Errorf("%v is delivered after its revocation", got)
+		}
+		time.Sleep(time.Hour)
+		synctest.Wait()
+		if !closed(known.Done()) {
+			t.Error("the grace has no end")
+		}
+	})
 }

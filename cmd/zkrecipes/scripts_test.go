@@ -33,7 +33,7 @@ import (
 //	zk data PATH TEXT     fails if the znode has other data
 //	zk set PATH TEXT      changes the znode's data
 //	zk delete PATH        deletes the znode
-//	zk secret PATH        creates a znode that no client may read
+//	zk secret PATH        lets no client read a znode, and creates it if it does not exist
 //	zk break PATH [last]  deletes the first (or last) contender at PATH, like an operator
 //	zk watched [N]        waits until N watches are armed, or one (in-process server only)
 //	zk expire             expires all sessions (in-process server only)
@@ -194,7 +194,11 @@ func zkCommand(ts *testscript.TestScript, _ bool, args []string) {
 		_, err := s.conn.Set(args[0], []byte(args[1]), -1)
 		ts.Check(err)
 	case "secret":
-		_, err := s.conn.Create(args[0], nil, 0, zk.WorldACL(zk.PermAll&^zk.PermRead))
+		unread := zk.WorldACL(zk.PermAll &^ zk.PermRead)
+		_, err := s.conn.Create(args[0], nil, 0, unread)
+		if errors.Is(err, zk.ErrNodeExists) {
+			_, err = s.conn.SetACL(args[0], unread, -1)
+		}
 		ts.Check(err)
 	case "delete":
 		ts.Check(s.conn.Delete(args[0], -1))

@@ -3,6 +3,7 @@ package recipestest
 import (
 	"context"
 	"errors"
+	"fmt"
 	"strings"
 
 	"github.com/go-zookeeper/zk"
@@ -105,6 +106,50 @@ func groupTests() []test {
 					f.Fatal(err)
 				}
 			}
+		}},
+		{"watch/a member that cannot be read is Unreadable, and the watch goes on", func(f *fixture) {
+			small := f.open(func(c *recipes.SessionConfig) { c.MaxPacket = 8 << 10 })
+			one := f.join(f.open(), f.path("g"), "", "one")
+			large := f.join(f.open(), f.path("g"), "", strings.Repeat("x", 9<<10))
+			secret := f.join(f.open(), f.path("g"), "", "secret")
+			f.acl(secret.Znode(), zk.PermAll&^zk.PermRead)
+			check := func(members []recipes.Member) {
+				f.Helper()
+				for _, m := range members {
+					f.failIf(m.Unreadable == (m.Znode == one.Znode() || string(m.Data) == "two") || m.Unreadable && m.Data != nil || m.Name == "", "%+v", m)
+				}
+			}
+			all := get(f, f.group(small, f.path("g"), "").Members)
+			f.failIf(len(all) != 3, "%+v", all)
+			check(all)
+			snapshots := f.watchGroup(small, f.path("g"))
+			until := func(n int) {
+				f.Helper()
+				for {
+					members := receive(f, snapshots, fmt.Sprint(n, " members"))
+					if check(members); len(members) == n {
+						return
+					}
+				}
+			}
+			until(3)
+			f.join(f.open(), f.path("g"), "", "two")
+			until(4)
+			f.sever(small)
+			f.reconnect(small)
+			f.must(secret.Leave(f.ctx))
+			until(3)
+			f.must(large.Leave(f.ctx))
+			until(2)
+		}},
+		{"watch/an Unreadable member that can be read again is read with the next change", func(f *fixture) {
+			secret := f.join(f.open(), f.path("g"), "", "secret")
+			f.acl(secret.Znode(), zk.PermAll&^zk.PermRead)
+			snapshots := f.watchGroup(f.open(), f.path("g"))
+			f.shows(snapshots, "")
+			f.acl(secret.Znode(), zk.PermAll)
+			f.join(f.open(), f.path("g"), "", "two")
+			f.shows(snapshots, "secret two")
 		}},
 		{"watch/the channel is closed when the context ends or the session is lost, and Watch returns the error of its first read", func(f *fixture) {
 			s := f.open()

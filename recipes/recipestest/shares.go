@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"maps"
 	"slices"
+	"strings"
 	"sync"
 	"time"
 
@@ -29,6 +30,18 @@ func (f *fixture) sharing(n int, grace time.Duration) *sharing {
 func (f *sharing) shares(s recipes.Client, n int) recipes.Shares {
 	f.Helper()
 	return must.Get(s.Shares(f.path("s"), n, f.cfg))(f)
+}
+
+// warns returns a channel that receives when a member that joins from now on warns.
+func (f *sharing) warns() <-chan struct{} {
+	warned := make(chan struct{}, 1)
+	f.cfg.Warn = func(error) {
+		select {
+		case warned <- struct{}{}:
+		default:
+		}
+	}
+	return warned
 }
 
 // sharer is a member, and what it has received last.
@@ -433,6 +446,126 @@ func sharesTests() []test {
 			f.must(err)
 			f.turns(values, assigned, false)
 			f.settled(a, b, f.join())
+		}},
+		{"a member that cannot be read is refused, and harms no other", func(fx *fixture) {
+			f := fx.sharing(4, 0)
+			warned := f.warns()
+			small := f.open(func(c *recipes.SessionConfig) { c.MaxPacket = 8 << 10 })
+			a := f.joined(small, get(f.fixture, f.shares(small, f.n).Join)) // it assigns
+			b := f.join()
+			f.settled(a, b)
+			before := []map[int]recipes.Share{a.owns(), b.owns()}
+			secret := f.open(func(c *recipes.SessionConfig) {
+				c.ACL = []recipes.ACL{{Permissions: recipes.PermAll, Scheme: "auth"}}
+				c.Digest = &recipes.Digest{User: "secret", Password: "secret"}
+			})
+			f.is(errOf(f.shares(secret, f.n).Join(f.ctx)), recipes.ErrMismatch)
+			f.await(warned, "a warning")
+			f.must(secret.Close(f.ctx))
+			large := f.open()
+			f.cfg.Data = make([]byte, 9<<10)
+			f.is(errOf(f.shares(large, f.n).Join(f.ctx)), recipes.ErrMismatch)
+			f.cfg.Data = []byte("me")
+			f.settled(a, b)
+			f.failIf(a.kept(before[0]) != 2 || b.kept(before[1]) != 2, "numbers moved")
+		}},
+		{"children of another program are ignored, whatever they are", func(fx *fixture) {
+			f := fx.sharing(4, 0)
+			warned := f.warns()
+			a := f.join()
+			for name, acl := range map[string]int32{"readable": zk.PermAll, "secret": zk.PermAll &^ zk.PermRead} {
+				must.Get(f.outside.Create(f.path("s", "members", name), []byte("x"), zk.FlagEphemeral, zk.WorldACL(acl)))(f)
+				f.await(warned, "a warning")
+			}
+			b := f.join()
+			f.settled(a, b)
+			f.must(a.Leave(f.ctx)) // the next one assigns
+			f.settled(b, f.join())
+		}},
+		{"a member that was accepted stays when another one, which cannot read it, assigns", func(fx *fixture) {
+			f := fx.sharing(4, 0)
+			a := f.join()
+			f.cfg.Data = make([]byte, 9<<10)
+			b := f.join()
+			f.cfg.Data = []byte("me")
+			small := f.open(func(c *recipes.SessionConfig) { c.MaxPacket = 8 << 10 })
+			c := f.joined(small, get(f.fixture, f.shares(small, f.n).Join))
+			f.until("parts of all", func() bool { return len(a.owns()) == 2 && len(b.owns()) == 1 && len(c.owns()) == 1 })
+			f.must(b.Leave(f.ctx)) // it would be the next assigner
+			f.settled(a, c)
+		}},
+		{"a third-party candidate keeps no member from staying, and the members assign when it is gone", func(fx *fixture) {
+			f := fx.sharing(4, 0)
+			warned := f.warns()
+			a := f.join()
+			f.settled(a)
+			foreign := must.Get(f.outside.Create(f.path("s", "assigner", "lock-"), nil, zk.FlagEphemeral|zk.FlagSequence, zk.WorldACL(zk.PermAll)))(f)
+			s := f.open()
+			joins := start(f.fixture, func() (recipes.Portion, error) { return f.shares(s, f.n).Join(f.ctx) })
+			f.await(warned, "a warning")
+			f.remove(foreign)
+			b := f.joined(s, joins.must(f.fixture))
+			f.settled(a, b)
+			f.must(a.Leave(f.ctx))
+			f.settled(b, f.join())
+		}},
+		{"a number whose znode cannot be watched is taken when it is free", func(fx *fixture) {
+			f := fx.sharing(2, time.Hour)
+			a := f.join()
+			f.settled(a)
+			all := a.owns()
+			for _, share := range all {
+				f.acl(share.Znode(), zk.PermAll&^zk.PermRead)
+			}
+			warned := f.warns()
+			b := f.join()
+			f.await(warned, "a warning")
+			for _, share := range all {
+				if a.owns()[share.Number()] == nil {
+					f.must(share.Release(f.ctx))
+				}
+			}
+			f.until("a number each", func() bool { return len(a.owns()) == 1 && len(b.owns()) == 1 })
+			f.failIf(b.Err() != nil, "%v", b.Err())
+		}},
+		{"a member whose packets are too small for the assignment ends, and harms no other", func(fx *fixture) {
+			f := fx.sharing(4, 0)
+			warned := f.warns()
+			small := f.open(func(c *recipes.SessionConfig) { c.MaxPacket = 8 << 10 })
+			a := f.joined(small, get(f.fixture, f.shares(small, f.n).Join)) // it assigns
+			f.settled(a)
+			for i := range 60 {
+				name := fmt.Sprintf("%s%d", strings.Repeat("x", 200), i)
+				must.Get(f.outside.Create(f.path("s", "members", name), nil, zk.FlagEphemeral, zk.WorldACL(zk.PermAll)))(f)
+			}
+			f.await(warned, "a warning")
+			b := f.join()
+			f.await(a.Done(), "the end of the member")
+			f.is(a.Err(), recipes.ErrTooLarge)
+			f.settled(b, f.join())
+		}},
+		{"a member that cannot write the assignment leaves that to others, and stays", func(fx *fixture) {
+			f := fx.sharing(4, 0)
+			a := f.join()
+			f.settled(a)
+			warned := f.warns()
+			f.acl(f.path("s"), zk.PermAll&^zk.PermWrite)
+			s := f.open()
+			joins := start(f.fixture, func() (recipes.Portion, error) { return f.shares(s, f.n).Join(f.ctx) })
+			f.await(warned, "a warning") // of the new one: a has none
+			f.acl(f.path("s"), zk.PermAll)
+			f.settled(a, f.joined(s, joins.must(f.fixture)))
+		}},
+		{"Join returns why its member could not assign", func(fx *fixture) {
+			f := fx.sharing(2, 0)
+			f.must(f.join().Leave(f.ctx)) // makes the path
+			f.acl(f.path("s"), zk.PermAll&^zk.PermWrite)
+			ctx, cancel := context.WithCancel(f.ctx)
+			f.cfg.Warn = func(error) { cancel() }
+			err := errOf(f.shares(f.open(), f.n).Join(ctx))
+			f.is(err, context.Canceled, recipes.ErrAccessDenied)
+			f.acl(f.path("s"), zk.PermAll)
+			f.settled(f.join())
 		}},
 		{"a lost connection changes nothing, and no change is missed", func(fx *fixture) {
 			f := fx.sharing(4, 0)

@@ -103,6 +103,7 @@ func (g group) Join(ctx context.Context, data []byte) (recipes.Membership, error
 	m, _, err := g.acquire(ctx, "group", nil, func(ctx context.Context, id string, resumed *pb.Grant) (answer, error) {
 		return g.s.groups.Join(ctx, &pb.JoinRequest{
 			Session: g.s.handle, RequestId: id, Path: g.path, Name: g.cfg.Name, Data: data, Dialect: g.dialect, Resumed: resumed,
+			EndsWithHost: g.cfg.EndsWithProcess,
 		})
 	})
 	if err != nil {

@@ -136,7 +136,7 @@ func (e election) Campaign(ctx context.Context, proposal []byte) (recipes.Leader
 		return e.s.elections.Campaign(ctx, &pb.CampaignRequest{
 			Session: e.s.handle, RequestId: id,
 			Path: e.path, Strategy: string(e.cfg.Strategy), Dialect: e.dialect, Proposal: proposal,
-			Announce: e.s.announces(e.cfg.Joined), Resumed: resumed,
+			Announce: e.s.announces(e.cfg.Joined), Resumed: resumed, EndsWithHost: e.cfg.EndsWithProcess,
 		})
 	}
 	return queued[recipes.Leadership]{e.recipe, "election", recipes.KindElection, e.cfg.Joined, newLeadership, ask}.Acquire(ctx)

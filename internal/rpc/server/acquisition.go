@@ -25,6 +25,8 @@ const releaseTimeout = 5 * time.Second
 type grant struct {
 	recipes.Grant
 	release func(context.Context) error // Hold.Release, Leadership.Resign and the like
+
+	endsWithHost bool // it needs the host's code: see CampaignRequest
 }
 
 // An acquirer waits for a grant. If the recipe has a wait queue, it calls joined once.
@@ -55,6 +57,7 @@ type acquisitions struct {
 
 	mu     sync.Mutex
 	closed bool
+	alone  bool // the host has died
 	all    map[string]*acquisition
 	ended  []string                      // ids of finished acquisitions, the oldest first
 	waits  map[string]context.CancelFunc // cancel running calls that ask for no grant, by request id
@@ -177,8 +180,24 @@ func (a *acquisitions) run(ctx context.Context, c *acquisition, announce func(re
 	case err != nil:
 		c.grant = nil
 		a.finish(c)
-	case c.abandoned:
+	case c.abandoned, a.alone && grant.endsWithHost:
 		a.giveUp(c)
+	}
+}
+
+// hostDied gives up the grants that end with the host.
+func (a *acquisitions) hostDied() {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	a.alone = true
+	for _, c := range a.all {
+		select {
+		case <-c.done:
+			if c.grant != nil && c.grant.endsWithHost && !c.finished {
+				a.giveUp(c)
+			}
+		default: // run finds that the host has died
+		}
 	}
 }
 

@@ -4,6 +4,9 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"maps"
+	"runtime"
+	"sync"
 	"sync/atomic"
 	"testing"
 	"testing/synctest"
@@ -299,5 +302,42 @@ func TestReleaseOfACancelledCallerContinues(t *testing.T) {
 	ss.tasks.Wait()
 	if err := acquire("next"); err != nil {
 		t.Errorf("after it: %v", err)
+	}
+}
+
+// What needs the host's code ends with the host, even if it is granted only then. The rest is kept.
+func TestWhatNeedsTheHostEndsWithIt(t *testing.T) {
+	ss := &session{ctx: t.Context()}
+	ts := newAcquisitions(ss, 10)
+	var mu sync.Mutex
+	released := make(map[string]bool)
+	late := make(chan struct{})
+	ask := func(id string, ends bool, granted <-chan struct{}) {
+		_, _ = ts.call(t.Context(), id, false, nil, func(context.Context, func(recipes.Place)) (*grant, error) {
+			<-granted
+			return &grant{endsWithHost: ends, release: func(context.Context) error {
+				mu.Lock()
+				defer mu.Unlock()
+				released[id] = true
+				return nil
+			}}, nil
+		})
+	}
+	now := make(chan struct{})
+	close(now)
+	ask("kept", false, now)
+	ask("ends", true, now)
+	var waiting sync.WaitGroup
+	waiting.Go(func() { ask("late and kept", false, late) })
+	waiting.Go(func() { ask("late", true, late) })
+	for !ts.knows("late") || !ts.knows("late and kept") {
+		runtime.Gosched()
+	}
+	ts.hostDied()
+	close(late)
+	waiting.Wait()
+	ss.tasks.Wait()
+	if want := map[string]bool{"ends": true, "late": true}; !maps.Equal(released, want) {
+		t.Errorf("released: %v; want %v", released, want)
 	}
 }

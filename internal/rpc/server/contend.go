@@ -88,7 +88,12 @@ func granting[R any, G recipes.Grant](r resumeRequest, open func(t target, joine
 			tries, ok := r.(interface{ GetTry() bool })
 			g, err = resumeGrant[G](ctx, recipe, resumed, ok && tries.GetTry())
 		}
-		return &grant{Grant: g, release: func(ctx context.Context) error { return release(g, ctx) }}, err
+		ends, ok := r.(interface{ GetEndsWithHost() bool })
+		return &grant{
+			Grant:        g,
+			release:      func(ctx context.Context) error { return release(g, ctx) },
+			endsWithHost: ok && ends.GetEndsWithHost(),
+		}, err
 	}
 }
 

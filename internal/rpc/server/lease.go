@@ -221,8 +221,8 @@ func (c *connection) note(n int, err error) (int, error) {
 }
 
 // outlive is called when the session's stream has ended. If the connection has ended too, the
-// host has died, and outlive waits for the end of the lifetime or of the session. Otherwise
-// it returns at once.
+// host has died, and outlive waits for the end of the lifetime or of the session. What needs the
+// host's code ends before. Otherwise it returns at once.
 func (ss *session) outlive(st stream) {
 	p, _ := peer.FromContext(st.Context())
 	if p == nil || ss.lifetime == nil {
@@ -231,6 +231,7 @@ func (ss *session) outlive(st stream) {
 	if info, ok := p.AuthInfo.(authInfo); !ok || !info.connection.ended.Load() {
 		return
 	}
+	ss.acquisitions.hostDied()
 	select {
 	case <-ss.lifetime:
 	case <-ss.Client.Done():

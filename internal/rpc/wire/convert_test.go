@@ -43,7 +43,7 @@ func TestNothingIsLostOnTheWire(t *testing.T) {
 		Contenders: []recipes.Contender{contender}, Permits: 3, Unknown: 4,
 		Verdicts: []recipes.Verdict{{Kind: recipes.KindLock, Dialect: recipes.Kazoo, Foreign: &recipes.ForeignError{Dialect: recipes.Kazoo, Recipe: "Lock", Znode: "/a/b"}}},
 	}
-	member := recipes.Member{Name: "ann", Znode: "/g/ann", Token: 1 << 40, SessionID: -3, Since: contender.Since, Data: []byte("who")}
+	member := recipes.Member{Name: "ann", Znode: "/g/ann", Token: 1 << 40, SessionID: -3, Since: contender.Since, Data: []byte("who"), Unreadable: true}
 	record := recipes.Record{Name: "ann", Znode: "/g/ann", Token: 1 << 40, SessionID: -3, Since: contender.Since, Data: []byte("who"), Unreadable: true}
 	entry := recipes.Entry{Key: "a/b", Value: []byte("x"), Revision: 1 << 40, Modified: contender.Since, Unset: true, Version: 7}
 	queue := recipes.QueueConfig{Ephemeral: true, Capacity: 3, MaxDeliveries: 4, Dialect: recipes.Kazoo}

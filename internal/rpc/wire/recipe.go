@@ -170,14 +170,14 @@ func Leader(l *pb.Leader) recipes.Leader {
 func ToMember(m recipes.Member) *pb.Member {
 	return &pb.Member{
 		Name: m.Name, Znode: m.Znode, Token: int64(m.Token), SessionId: m.SessionID,
-		Since: toTime(m.Since), Data: m.Data,
+		Since: toTime(m.Since), Data: m.Data, Unreadable: m.Unreadable,
 	}
 }
 
 func Member(m *pb.Member) recipes.Member {
 	return recipes.Member{
 		Name: m.GetName(), Znode: m.GetZnode(), Token: recipes.Token(m.GetToken()), SessionID: m.GetSessionId(),
-		Since: fromTime(m.GetSince()), Data: m.GetData(),
+		Since: fromTime(m.GetSince()), Data: m.GetData(), Unreadable: m.GetUnreadable(),
 	}
 }
 

@@ -20,7 +20,8 @@ var groupMembers = verb.Verb{
 
 SINCE is the time at which the member joined, by the server's clock. TOKEN distinguishes
 it from a later member with the same name. A member that has died is shown until its
-session expires. -dialect kazoo shows only the members that kazoo's Party lists.
+session expires. The data of a member that cannot be read is shown as (unreadable).
+-dialect kazoo shows only the members that kazoo's Party lists.
 
 ` + verb.OnceCodes,
 }
@@ -33,9 +34,19 @@ func (v *groupMembersVerb) Run(ctx context.Context, t *verb.Tool) error {
 			t.None("the group %s has no members", v.Path)
 		}
 		return t.Result(verb.Object{"path", v.Path, "members", verb.List(members, inMemberJSON)}, verb.Table("NAME\tSINCE\tSESSION\tTOKEN\tDATA", members, func(m recipes.Member) string {
-			return fmt.Sprintf("%s\t%s\t%#x\t%d\t%s", m.Name, m.Since.UTC().Format(time.RFC3339), uint64(m.SessionID), m.Token, verb.Printable(m.Data))
+			switch {
+			case m.Unreadable && m.Token == 0:
+				return m.Name + "\t-\t-\t-\t(unreadable)"
+			case m.Unreadable:
+				return memberRow(m, "(unreadable)")
+			}
+			return memberRow(m, verb.Printable(m.Data))
 		}))
 	})
+}
+
+func memberRow(m recipes.Member, data string) string {
+	return fmt.Sprintf("%s\t%s\t%#x\t%d\t%s", m.Name, m.Since.UTC().Format(time.RFC3339), uint64(m.SessionID), m.Token, data)
 }
 
 // group is embedded by the verbs of groups.
@@ -53,10 +64,11 @@ type memberJSON struct {
 	SessionID string    `json:"session_id"` // in hexadecimal, as in ZooKeeper's tools
 	Token     int64     `json:"token"`
 	verb.Data
+	Unreadable bool `json:"unreadable,omitempty"` // it cannot be read
 }
 
 func inMemberJSON(m recipes.Member) memberJSON {
-	return memberJSON{m.Name, m.Znode, m.Since.UTC(), fmt.Sprintf("%#x", uint64(m.SessionID)), int64(m.Token), verb.InJSON(m.Data)}
+	return memberJSON{m.Name, m.Znode, m.Since.UTC(), fmt.Sprintf("%#x", uint64(m.SessionID)), int64(m.Token), verb.InJSON(m.Data), m.Unreadable}
 }
 
 var groupWatch = verb.Verb{
@@ -100,6 +112,12 @@ type memberChange struct {
 	data []byte
 }
 
+// memberKey identifies a member. A member that cannot be read may have no token.
+type memberKey struct {
+	token recipes.Token
+	name  string
+}
+
 // memberChanges returns the changes between two lists: members that have left, then members
 // that have joined or changed their data. It compares tokens, because another member can
 // take the same name.
@@ -107,7 +125,7 @@ func memberChanges(before, now []recipes.Member) (changes []memberChange) {
 	change := func(event string, m recipes.Member) {
 		changes = append(changes, memberChange{event, inMemberJSON(m), m.Data})
 	}
-	gone, present := verb.Compare(before, now, func(m recipes.Member) recipes.Token { return m.Token })
+	gone, present := verb.Compare(before, now, func(m recipes.Member) memberKey { return memberKey{m.Token, m.Name} })
 	for _, m := range gone {
 		change("left", m)
 	}

@@ -1,14 +1,16 @@
 package run
 
 import (
-	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
 	"flag"
 	"fmt"
+	"maps"
+	"math"
 	"os"
 	"path/filepath"
+	"slices"
 	"strconv"
 	"strings"
 	"syscall"
@@ -26,9 +28,6 @@ const (
 	sharesFileEnv = "ZKRECIPES_SHARES_FILE" // with -hangup: a file that has them
 )
 
-// killMargin is how long after the KILL of a command its numbers are given up at the latest.
-const killMargin = 5 * time.Second
-
 var shares = verb.Verb{
 	Name: "shares", Usage: "[flags] PATH -- COMMAND [ARGUMENT...]", New: verb.New[sharesVerb], Otherwise: exit.Own,
 	Synopsis: "Run a command for a part of the numbers 0 to n-1",
@@ -44,12 +43,13 @@ same -n: another one is refused with exit code 125.
 
 When the numbers change, the command gets TERM, and KILL after -grace. When all its
 processes have ended, the numbers that move are given up, and the command is started
-again with the others. Without numbers no command runs.
+again with the numbers that are left. Without numbers no command runs.
 
 With -hangup the command is not ended. $ZKRECIPES_SHARES_FILE is the name of a file with
 the numbers; when they change, the file is replaced and the command gets HUP. It has
 -grace to finish with the numbers that are missing in the file. Then other members get
-them. The file may be empty. The command must handle HUP from its beginning.
+them. The file may be empty. The command must handle HUP from its beginning. If the file
+cannot be written, the command is ended.
 
 $ZKRECIPES_TOKENS has the fencing token of each number, as a JSON object, and
 $ZKRECIPES_PATH is PATH. Send the token with each write for a number, so that the
@@ -80,8 +80,9 @@ type sharesVerb struct {
 	program string
 	relay   *job.Relay
 	file    string
-	owned   map[recipes.Token]recipes.Share
+	owned   map[recipes.Token]recipes.Share // received and not yet given up
 	running *job.Job
+	tokens  map[int]recipes.Token // of the numbers that the command has last been told
 }
 
 func (v *sharesVerb) Flags(f *flag.FlagSet) {
@@ -109,12 +110,10 @@ func (v *sharesVerb) Arguments(args []string) (err error) {
 	return v.config().Validate(v.n)
 }
 
+// config leaves it to the verb when a number is given up. A limit of the library's could pass
+// while the command runs.
 func (v *sharesVerb) config() recipes.SharesConfig {
-	grace := v.grace
-	if !v.hangup {
-		grace += killMargin // they are released when the command has ended
-	}
-	return recipes.SharesConfig{Grace: grace, Data: []byte(v.data)}
+	return recipes.SharesConfig{Grace: math.MaxInt64, Data: []byte(v.data)}
 }
 
 func (v *sharesVerb) Run(ctx context.Context, t *verb.Tool) (err error) {
@@ -165,7 +164,7 @@ func (v *sharesVerb) work(ctx context.Context, p recipes.Portion) error {
 				continue
 			default:
 			}
-			if code, ended := v.change(&ctx, list); ended {
+			if code, ended := v.change(&ctx, p, list); ended {
 				return v.leave(p, code)
 			}
 		case <-exited:
@@ -176,10 +175,14 @@ func (v *sharesVerb) work(ctx context.Context, p recipes.Portion) error {
 		case <-p.Done():
 			return v.lost(p)
 		case <-interrupted:
-			signal, _ := errors.AsType[job.Interruption](context.Cause(ctx))
-			return v.leave(p, signal.ExitCode())
+			return v.leave(p, signalOf(ctx).ExitCode())
 		}
 	}
+}
+
+func signalOf(ctx context.Context) job.Interruption {
+	signal, _ := errors.AsType[job.Interruption](context.Cause(ctx))
+	return signal
 }
 
 // lost ends the command after the loss of the session or of the member.
@@ -195,35 +198,81 @@ func (v *sharesVerb) lost(p recipes.Portion) error {
 	return exit.Silently(exit.Lost)
 }
 
-// change tells the command its numbers. ended means that a signal has ended the command, which
-// returned code.
-func (v *sharesVerb) change(ctx *context.Context, list []recipes.Share) (code int, ended bool) {
-	var numbers []string
-	tokens := make(map[int]recipes.Token)
-	for _, share := range list {
-		numbers = append(numbers, strconv.Itoa(share.Number()))
-		tokens[share.Number()] = share.Token()
-		v.owned[share.Token()] = share
+// change tells the command the numbers of the list. ended means that the command, which returned
+// code, is not to be started again.
+func (v *sharesVerb) change(ctx *context.Context, p recipes.Portion, list []recipes.Share) (code int, ended bool) {
+	v.receive(list)
+	tokens := tokensOf(list)
+	if v.running != nil && maps.Equal(tokens, v.tokens) {
+		return 0, false // it was started with a later list than the one before
 	}
-	text := strings.Join(numbers, ",")
-	v.t.Event(verb.Event{Event: "owns", Path: v.path, Shares: text}, "")
-	if v.hangup {
-		if err := v.write(text); err != nil {
-			v.t.Event(verb.Event{Event: "unwritten", Path: v.path, Cause: err.Error()}, fmt.Sprintf("the numbers could not be written to the file: %v", err))
-		}
-		if v.running != nil {
-			v.running.Pass(syscall.SIGHUP)
-			return 0, false
-		}
-	} else {
-		if code, ended := v.stop(ctx); ended {
+	if !v.hangup {
+		if code, ended := v.stop(ctx, p); ended {
 			return code, true
 		}
-		if v.release(tokens); len(list) == 0 {
+		if p.Err() != nil {
 			return 0, false
 		}
+		// While the command ended, other members may have joined.
+		tokens = tokensOf(v.newest(p, list))
+		releaseShares(v.except(tokens))
 	}
-	inJSON, _ := json.Marshal(tokens) // a map of numbers has no error
+	text := ""
+	for _, number := range slices.Sorted(maps.Keys(tokens)) {
+		text += "," + strconv.Itoa(number)
+	}
+	text = strings.TrimPrefix(text, ",")
+	v.t.Event(verb.Event{Event: "owns", Path: v.path, Shares: text}, "")
+	v.tokens = tokens
+	if v.hangup {
+		return v.hangUp(ctx, p, text)
+	}
+	if len(tokens) == 0 {
+		return 0, false
+	}
+	return v.start(text)
+}
+
+// receive records what is to be given up one day, and drops what was.
+func (v *sharesVerb) receive(list []recipes.Share) {
+	maps.DeleteFunc(v.owned, func(_ recipes.Token, s recipes.Share) bool { return s.Err() != nil })
+	for _, share := range list {
+		v.owned[share.Token()] = share
+	}
+}
+
+// newest returns the latest list of p, or this one if there is none, without what was revoked
+// since.
+func (v *sharesVerb) newest(p recipes.Portion, list []recipes.Share) []recipes.Share {
+	select {
+	case later, ok := <-p.Changes():
+		if ok {
+			list = later
+			v.receive(list)
+		}
+	default:
+	}
+	return slices.DeleteFunc(slices.Clone(list), func(s recipes.Share) bool {
+		select {
+		case <-s.Revoked():
+			return true
+		default:
+			return false
+		}
+	})
+}
+
+func tokensOf(list []recipes.Share) map[int]recipes.Token {
+	tokens := make(map[int]recipes.Token)
+	for _, share := range list {
+		tokens[share.Number()] = share.Token()
+	}
+	return tokens
+}
+
+// start starts the command with the numbers of v.tokens. The results are those of change.
+func (v *sharesVerb) start(text string) (code int, ended bool) {
+	inJSON, _ := json.Marshal(v.tokens) // a map of numbers has no error
 	env := []string{pathEnv + "=" + v.path, sharesEnv + "=" + text, tokensEnv + "=" + string(inJSON), sharesFileEnv + "=" + v.file}
 	j, err := v.relay.Start(v.program, v.argv, env, v.life)
 	if err != nil {
@@ -234,33 +283,78 @@ func (v *sharesVerb) change(ctx *context.Context, list []recipes.Share) (code in
 	return 0, false
 }
 
-// write replaces the file of the numbers.
-func (v *sharesVerb) write(text string) error {
-	return cmp.Or(os.WriteFile(v.file+".new", []byte(text+"\n"), 0o600), os.Rename(v.file+".new", v.file))
+// hangUp starts the command, or makes it read the numbers in the file. What is missing there is
+// given up after -grace. Without a new file the command would work on after that, so it is ended.
+func (v *sharesVerb) hangUp(ctx *context.Context, p recipes.Portion, text string) (code int, ended bool) {
+	if err := replace(v.file, []byte(text+"\n")); err != nil {
+		v.t.Event(verb.Event{Event: "unwritten", Path: v.path, Cause: err.Error()}, fmt.Sprintf("the numbers could not be written to the file, ending the command: %v", err))
+		if code, ended := v.stop(ctx, p); ended {
+			return code, true
+		}
+		return exit.Own, true
+	}
+	if v.running == nil {
+		return v.start(text)
+	}
+	v.running.Pass(syscall.SIGHUP)
+	missing := v.except(v.tokens)
+	time.AfterFunc(v.grace, func() { releaseShares(missing) })
+	return 0, false
 }
 
-// stop ends the command, if it runs. The next signal then ends ctx. ended means that a signal has
-// ended the command.
-func (v *sharesVerb) stop(ctx *context.Context) (code int, ended bool) {
+// replace replaces a file. After an error the file is as it was.
+func replace(file string, data []byte) error {
+	if err := os.WriteFile(file+".new", data, 0o600); err != nil {
+		return err
+	}
+	return os.Rename(file+".new", file)
+}
+
+// stop ends the command, if it runs, and waits for all its processes. The next signal then ends ctx.
+// ended means that a signal has ended the command or the wait.
+func (v *sharesVerb) stop(ctx *context.Context, p recipes.Portion) (code int, ended bool) {
 	if v.running == nil {
 		return 0, false
 	}
-	v.running.End(v.grace, v.killing(v.t))
+	j := v.running
+	j.End(v.grace, v.killing(v.t))
 	*ctx = v.relay.Interruptible(context.Background())
-	code = v.running.ExitCode()
 	v.running = nil
-	return code, v.relay.Ended(code)
+	if code = j.ExitCode(); v.relay.Ended(code) {
+		return code, true
+	}
+	report := time.NewTimer(v.grace)
+	defer report.Stop()
+	for {
+		select {
+		case <-j.Gone():
+			return code, false
+		case <-p.Done():
+			return code, false
+		case <-(*ctx).Done():
+			return signalOf(*ctx).ExitCode(), true
+		case <-report.C:
+			v.t.Event(verb.Event{Event: "left", Path: v.path}, "the command is not started again before another process that it has started has ended")
+		}
+	}
 }
 
-// release releases the numbers that are not kept.
-func (v *sharesVerb) release(kept map[int]recipes.Token) {
-	ctx, cancel := context.WithTimeout(context.Background(), verb.CloseTimeout)
-	defer cancel()
+// except returns what is owned and not kept.
+func (v *sharesVerb) except(kept map[int]recipes.Token) (others []recipes.Share) {
 	for token, share := range v.owned {
 		if kept[share.Number()] != token {
-			_ = share.Release(ctx) // after an error it is given up in the background, or with the session
-			delete(v.owned, token)
+			others = append(others, share)
 		}
+	}
+	return others
+}
+
+// releaseShares releases shares that no process works for.
+func releaseShares(all []recipes.Share) {
+	ctx, cancel := context.WithTimeout(context.Background(), verb.CloseTimeout)
+	defer cancel()
+	for _, share := range all {
+		_ = share.Release(ctx) // after an error it is given up in the background, or with the session
 	}
 }
 
@@ -271,7 +365,7 @@ func (v *sharesVerb) leave(p recipes.Portion, code int) error {
 	left := make(chan error, 1)
 	go func() { left <- p.Leave(ctx) }()
 	<-p.Done() // so that what is released is not taken again
-	v.release(nil)
+	releaseShares(v.except(nil))
 	if err := <-left; err != nil {
 		v.t.Event(verb.Event{Event: "unreleased", Path: v.path, Cause: err.Error()},
 			fmt.Sprintf("the numbers of %s could not be given up at once; they are free at the session timeout at the latest: %v", v.path, err))

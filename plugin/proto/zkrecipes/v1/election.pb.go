@@ -37,7 +37,10 @@ type CampaignRequest struct {
 	// As AcquireRequest.dialect.
 	Dialect string `protobuf:"bytes,7,opt,name=dialect,proto3" json:"dialect,omitempty"`
 	// As AcquireRequest.resumed.
-	Resumed       *Grant `protobuf:"bytes,9,opt,name=resumed,proto3" json:"resumed,omitempty"`
+	Resumed *Grant `protobuf:"bytes,9,opt,name=resumed,proto3" json:"resumed,omitempty"`
+	// The grant is released when the host dies, even if the host's children keep the session:
+	// see "When the host dies" in PROTOCOL.md.
+	EndsWithHost  bool `protobuf:"varint,10,opt,name=ends_with_host,json=endsWithHost,proto3" json:"ends_with_host,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -126,6 +129,13 @@ func (x *CampaignRequest) GetResumed() *Grant {
 		return x.Resumed
 	}
 	return nil
+}
+
+func (x *CampaignRequest) GetEndsWithHost() bool {
+	if x != nil {
+		return x.EndsWithHost
+	}
+	return false
 }
 
 // CampaignResponse is a won election.
@@ -663,7 +673,7 @@ var File_zkrecipes_v1_election_proto protoreflect.FileDescriptor
 
 const file_zkrecipes_v1_election_proto_rawDesc = "" +
 	"\n" +
-	"\x1bzkrecipes/v1/election.proto\x12\fzkrecipes.v1\x1a\x1czkrecipes/v1/contender.proto\x1a\x18zkrecipes/v1/grant.proto\"\x8e\x02\n" +
+	"\x1bzkrecipes/v1/election.proto\x12\fzkrecipes.v1\x1a\x1czkrecipes/v1/contender.proto\x1a\x18zkrecipes/v1/grant.proto\"\xb4\x02\n" +
 	"\x0fCampaignRequest\x12\x18\n" +
 	"\asession\x18\x01 \x01(\tR\asession\x12\x1d\n" +
 	"\n" +
@@ -673,7 +683,9 @@ const file_zkrecipes_v1_election_proto_rawDesc = "" +
 	"\bproposal\x18\x05 \x01(\fR\bproposal\x12\x1a\n" +
 	"\bannounce\x18\x06 \x01(\bR\bannounce\x12\x18\n" +
 	"\adialect\x18\a \x01(\tR\adialect\x12-\n" +
-	"\aresumed\x18\t \x01(\v2\x13.zkrecipes.v1.GrantR\aresumedJ\x04\b\b\x10\tR\vunconfirmed\"h\n" +
+	"\aresumed\x18\t \x01(\v2\x13.zkrecipes.v1.GrantR\aresumed\x12$\n" +
+	"\x0eends_with_host\x18\n" +
+	" \x01(\bR\fendsWithHostJ\x04\b\b\x10\tR\vunconfirmed\"h\n" +
 	"\x10CampaignResponse\x12)\n" +
 	"\x05grant\x18\x01 \x01(\v2\x13.zkrecipes.v1.GrantR\x05grant\x12)\n" +
 	"\x05place\x18\x02 \x01(\v2\x13.zkrecipes.v1.PlaceR\x05place\"a\n" +

@@ -35,7 +35,9 @@ type JoinRequest struct {
 	// As AcquireRequest.dialect.
 	Dialect string `protobuf:"bytes,6,opt,name=dialect,proto3" json:"dialect,omitempty"`
 	// As AcquireRequest.resumed.
-	Resumed       *Grant `protobuf:"bytes,7,opt,name=resumed,proto3" json:"resumed,omitempty"`
+	Resumed *Grant `protobuf:"bytes,7,opt,name=resumed,proto3" json:"resumed,omitempty"`
+	// As CampaignRequest.ends_with_host.
+	EndsWithHost  bool `protobuf:"varint,8,opt,name=ends_with_host,json=endsWithHost,proto3" json:"ends_with_host,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -117,6 +119,13 @@ func (x *JoinRequest) GetResumed() *Grant {
 		return x.Resumed
 	}
 	return nil
+}
+
+func (x *JoinRequest) GetEndsWithHost() bool {
+	if x != nil {
+		return x.EndsWithHost
+	}
+	return false
 }
 
 // JoinResponse is a membership.
@@ -270,8 +279,11 @@ type Member struct {
 	Token     int64 `protobuf:"varint,3,opt,name=token,proto3" json:"token,omitempty"`
 	SessionId int64 `protobuf:"varint,4,opt,name=session_id,json=sessionId,proto3" json:"session_id,omitempty"`
 	// By the server's clock.
-	Since         *timestamppb.Timestamp `protobuf:"bytes,5,opt,name=since,proto3" json:"since,omitempty"`
-	Data          []byte                 `protobuf:"bytes,6,opt,name=data,proto3" json:"data,omitempty"`
+	Since *timestamppb.Timestamp `protobuf:"bytes,5,opt,name=since,proto3" json:"since,omitempty"`
+	Data  []byte                 `protobuf:"bytes,6,opt,name=data,proto3" json:"data,omitempty"`
+	// The session cannot read the data: the ACL denies it, or they are too large. Then token,
+	// session_id and since may be absent too.
+	Unreadable    bool `protobuf:"varint,7,opt,name=unreadable,proto3" json:"unreadable,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -346,6 +358,13 @@ func (x *Member) GetData() []byte {
 		return x.Data
 	}
 	return nil
+}
+
+func (x *Member) GetUnreadable() bool {
+	if x != nil {
+		return x.Unreadable
+	}
+	return false
 }
 
 // MembersRequest names a group.
@@ -628,7 +647,7 @@ var File_zkrecipes_v1_group_proto protoreflect.FileDescriptor
 
 const file_zkrecipes_v1_group_proto_rawDesc = "" +
 	"\n" +
-	"\x18zkrecipes/v1/group.proto\x12\fzkrecipes.v1\x1a\x1fgoogle/protobuf/timestamp.proto\x1a\x18zkrecipes/v1/grant.proto\"\xcb\x01\n" +
+	"\x18zkrecipes/v1/group.proto\x12\fzkrecipes.v1\x1a\x1fgoogle/protobuf/timestamp.proto\x1a\x18zkrecipes/v1/grant.proto\"\xf1\x01\n" +
 	"\vJoinRequest\x12\x18\n" +
 	"\asession\x18\x01 \x01(\tR\asession\x12\x1d\n" +
 	"\n" +
@@ -637,7 +656,8 @@ const file_zkrecipes_v1_group_proto_rawDesc = "" +
 	"\x04name\x18\x04 \x01(\tR\x04name\x12\x12\n" +
 	"\x04data\x18\x05 \x01(\fR\x04data\x12\x18\n" +
 	"\adialect\x18\x06 \x01(\tR\adialect\x12-\n" +
-	"\aresumed\x18\a \x01(\v2\x13.zkrecipes.v1.GrantR\aresumed\"9\n" +
+	"\aresumed\x18\a \x01(\v2\x13.zkrecipes.v1.GrantR\aresumed\x12$\n" +
+	"\x0eends_with_host\x18\b \x01(\bR\fendsWithHost\"9\n" +
 	"\fJoinResponse\x12)\n" +
 	"\x05grant\x18\x01 \x01(\v2\x13.zkrecipes.v1.GrantR\x05grant\"\\\n" +
 	"\rUpdateRequest\x12\x18\n" +
@@ -645,7 +665,7 @@ const file_zkrecipes_v1_group_proto_rawDesc = "" +
 	"\n" +
 	"request_id\x18\x02 \x01(\tR\trequestId\x12\x12\n" +
 	"\x04data\x18\x03 \x01(\fR\x04data\"\x10\n" +
-	"\x0eUpdateResponse\"\xad\x01\n" +
+	"\x0eUpdateResponse\"\xcd\x01\n" +
 	"\x06Member\x12\x12\n" +
 	"\x04name\x18\x01 \x01(\tR\x04name\x12\x14\n" +
 	"\x05znode\x18\x02 \x01(\tR\x05znode\x12\x14\n" +
@@ -653,7 +673,10 @@ const file_zkrecipes_v1_group_proto_rawDesc = "" +
 	"\n" +
 	"session_id\x18\x04 \x01(\x03R\tsessionId\x120\n" +
 	"\x05since\x18\x05 \x01(\v2\x1a.google.protobuf.TimestampR\x05since\x12\x12\n" +
-	"\x04data\x18\x06 \x01(\fR\x04data\"X\n" +
+	"\x04data\x18\x06 \x01(\fR\x04data\x12\x1e\n" +
+	"\n" +
+	"unreadable\x18\a \x01(\bR\n" +
+	"unreadable\"X\n" +
 	"\x0eMembersRequest\x12\x18\n" +
 	"\asession\x18\x01 \x01(\tR\asession\x12\x12\n" +
 	"\x04path\x18\x02 \x01(\tR\x04path\x12\x18\n" +

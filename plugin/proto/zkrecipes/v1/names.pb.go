@@ -378,7 +378,7 @@ type Record struct {
 	// By the server's clock.
 	Since *timestamppb.Timestamp `protobuf:"bytes,5,opt,name=since,proto3" json:"since,omitempty"`
 	Data  []byte                 `protobuf:"bytes,6,opt,name=data,proto3" json:"data,omitempty"`
-	// In a list: the znode's ACL does not let the session read the data.
+	// In a list: as Member.unreadable.
 	Unreadable    bool `protobuf:"varint,7,opt,name=unreadable,proto3" json:"unreadable,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache

@@ -81,7 +81,7 @@ func (g *group) Resume(ctx context.Context, path string, token recipes.Token) (r
 }
 
 func (g *group) Members(ctx context.Context) ([]recipes.Member, error) {
-	nodes, err := znode.Read(ctx, g.Session, znode.Selection{Root: g.Path()})
+	nodes, err := znode.Read(ctx, g.Session, g.selection())
 	if err != nil {
 		return nil, g.Failed(err)
 	}
@@ -89,8 +89,13 @@ func (g *group) Members(ctx context.Context) ([]recipes.Member, error) {
 }
 
 func (g *group) Watch(ctx context.Context) (<-chan []recipes.Member, error) {
-	out, err := znode.Observe(ctx, g.Session, znode.Selection{Root: g.Path()}, "group", g.members)
+	out, err := znode.Observe(ctx, g.Session, g.selection(), "group", g.members)
 	return out, g.Failed(err)
+}
+
+// selection includes members that cannot be read: one of them must not hide the others.
+func (g *group) selection() znode.Selection {
+	return znode.Selection{Root: g.Path(), Partial: true}
 }
 
 // members returns the ephemeral children, in the order in which they were created. In a
@@ -98,7 +103,8 @@ func (g *group) Watch(ctx context.Context) (<-chan []recipes.Member, error) {
 func (g *group) members(nodes znode.Nodes) []recipes.Member {
 	present := make([]recipes.Member, 0, len(nodes))
 	for path, n := range nodes {
-		if znode.OwnerOf(n.Stat) == 0 || g.party() && !strings.Contains(gopath.Base(path), partyMarker) {
+		hidden := n.Unreadable && n.Stat.Czxid == 0 // it may be ephemeral
+		if znode.OwnerOf(n.Stat) == 0 && !hidden || g.party() && !strings.Contains(gopath.Base(path), partyMarker) {
 			continue
 		}
 		present = append(present, recipes.Member{
@@ -106,11 +112,15 @@ func (g *group) members(nodes znode.Nodes) []recipes.Member {
 			Znode:     path,
 			Token:     recipes.Token(n.Stat.Czxid),
 			SessionID: n.Stat.EphemeralOwner,
-			Since:     time.UnixMilli(n.Stat.Ctime),
+			Since:     since(n),
 			Data:      n.Data,
+
+			Unreadable: n.Unreadable,
 		})
 	}
-	slices.SortFunc(present, func(a, b recipes.Member) int { return cmp.Compare(a.Token, b.Token) })
+	slices.SortFunc(present, func(a, b recipes.Member) int {
+		return cmp.Or(cmp.Compare(a.Token, b.Token), cmp.Compare(a.Name, b.Name)) // hidden ones have no token
+	})
 	return present
 }
 
@@ -255,17 +265,21 @@ func (n *names) Watch(ctx context.Context, name string) (<-chan recipes.Record, 
 	return out, n.failed(name, err)
 }
 
-func record(path string, node session.Node) recipes.Record {
-	var since time.Time
-	if node.Stat.Czxid != 0 { // the server has reported it
-		since = time.UnixMilli(node.Stat.Ctime)
+// since returns when a znode was created, or the zero time if the server has not reported it.
+func since(node session.Node) time.Time {
+	if node.Stat.Czxid == 0 {
+		return time.Time{}
 	}
+	return time.UnixMilli(node.Stat.Ctime)
+}
+
+func record(path string, node session.Node) recipes.Record {
 	return recipes.Record{
 		Name:       gopath.Base(path),
 		Znode:      path,
 		Token:      recipes.Token(node.Stat.Czxid),
 		SessionID:  znode.OwnerOf(node.Stat),
-		Since:      since,
+		Since:      since(node),
 		Data:       node.Data,
 		Unreadable: node.Unreadable,
 	}

@@ -24,9 +24,9 @@ type Selection struct {
 	// Named omits protected znodes, such as receipts: the recipe has named them, not the
 	// application.
 	Named bool
-	// Partial includes a znode whose data may not be read, without them. Otherwise one such
-	// znode fails the whole read. Only Read supports it, because such a znode cannot be
-	// watched.
+	// Partial includes a child whose data cannot be read, because of its ACL or its size, without
+	// the data. Otherwise one such znode fails the whole read. Such a child cannot be watched, so
+	// each update reads it again, and only the list of children shows that it is deleted.
 	Partial bool
 }
 
@@ -182,18 +182,22 @@ func (m *mirror) read(ctx, life context.Context, path string, old *mirrored) (*m
 }
 
 func (m *mirror) get(ctx context.Context, path string) (session.Node, *session.Watch, error) {
+	var node session.Node
+	var changed *session.Watch
+	var err error
 	if m.watch {
-		return m.session.GetW(ctx, path)
+		node, changed, err = m.session.GetW(ctx, path)
+	} else {
+		node, err = m.session.Get(ctx, path)
 	}
-	node, err := m.session.Get(ctx, path)
-	if m.Partial && errors.Is(err, recipes.ErrAccessDenied) {
-		node.Unreadable = true
+	if m.Partial && (errors.Is(err, recipes.ErrAccessDenied) || errors.Is(err, recipes.ErrTooLarge)) {
+		node, changed = session.Node{Unreadable: true}, nil
 		node.Stat, err = m.session.Stat(ctx, path)
 		if errors.Is(err, recipes.ErrAccessDenied) {
 			err = nil // since ZooKeeper 3.9 the permission to read covers this too
 		}
 	}
-	return node, nil, err
+	return node, changed, err
 }
 
 func (m *mirror) list(ctx context.Context, path string) ([]string, *session.Watch, error) {
