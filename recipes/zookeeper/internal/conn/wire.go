@@ -181,8 +181,7 @@ func (w *Wire) Spare(spared bool) { w.spared.Store(spared) }
 // go-zookeeper asks for a new session until a server has answered, and again after an expiry.
 // So no connection can ever open another session.
 func (w *Wire) resuming(frame []byte) []byte {
-	const idAt = lengthSize + 4 + 8 + 4
-	if w.resumed == nil || len(frame) < idAt+8 || binary.BigEndian.Uint64(frame[idAt:]) != 0 {
+	if w.resumed == nil || len(frame) < connectIDAt+8 || sessionOf(frame) != 0 {
 		return frame
 	}
 	return w.resumed
@@ -227,9 +226,12 @@ func (w *Wire) setClosed() { w.closeOnce.Do(func() { close(w.closed) }) }
 // it even if its reply to the handshake has not arrived yet.
 func (c *Conn) SendClose() {
 	c.mu.Lock()
-	began := !c.began.IsZero()
+	sends := !c.began.IsZero() && !c.wire.spared.Load()
+	if sends {
+		c.note(sent{xid: closeXid, op: opClose, at: time.Now()})
+	}
 	c.mu.Unlock()
-	if began && !c.wire.spared.Load() {
+	if sends {
 		_ = c.write(closeRequest())
 	}
 }
@@ -302,9 +304,11 @@ func connectRequest(timeout int32, id int64, password []byte) []byte {
 	return append(frame, password...)
 }
 
+const closeXid = 1
+
 func closeRequest() []byte {
 	op := int32(opClose)
 	frame := binary.BigEndian.AppendUint32(nil, 8)
-	frame = binary.BigEndian.AppendUint32(frame, 1) // xid
+	frame = binary.BigEndian.AppendUint32(frame, closeXid)
 	return binary.BigEndian.AppendUint32(frame, uint32(op))
 }

@@ -152,12 +152,15 @@ func ParseTicket(b []byte, contact time.Time) (Ticket, error) {
 var errTicket = fmt.Errorf("%w: not a session's ticket", recipes.ErrInvalid)
 
 func (t *secret) valid() bool {
-	return t != nil && t.id != 0 && len(t.password) == conn.PasswordSize && t.timeout > 0 && t.timeout <= maxTimeout &&
+	return t != nil && t.id != 0 && len(t.password) == conn.PasswordSize && t.timeout >= minTimeout && t.timeout <= maxTimeout &&
 		!t.contact.IsZero()
 }
 
-// maxTimeout is the longest timeout in ZooKeeper's protocol.
-const maxTimeout = (1<<31 - 1) * time.Millisecond
+// The shortest and the longest timeout in ZooKeeper's protocol.
+const (
+	minTimeout = time.Millisecond
+	maxTimeout = (1<<31 - 1) * time.Millisecond
+)
 
 const redacted = "session ticket"
 
