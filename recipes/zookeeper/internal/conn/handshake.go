@@ -112,6 +112,9 @@ func (c *Conn) accepted(r connectReply, body []byte) error {
 	if err := c.authenticate(); err != nil {
 		return err
 	}
+	if err := c.catchUp(); err != nil {
+		return fmt.Errorf("catch up: %w", err)
+	}
 	c.contact()
 	lease.SetTimeout(timeout)
 	password := slices.Clone(r.password)
@@ -186,6 +189,32 @@ func (c *Conn) authenticateSASL() error {
 	}
 }
 
+// catchUp waits until the server has applied all transactions that the session may have seen.
+//
+// The connect request has the id of the last one, so a server that has not applied it refuses the
+// connection. But before ZooKeeper 3.9 an event does not say of which transaction it is, and a
+// resumed session does not know what the process before has seen. A grant follows an event without
+// a request, and whoever is granted a lock expects to read what the previous holder wrote.
+//
+// A sync would not be enough: a leader answers it at once, and may not have applied what a follower
+// has (see Session.Sync). The transaction is answered when the server has applied all earlier
+// ones, even if it is refused because the ACL of the root does not allow the check.
+func (c *Conn) catchUp() error {
+	if !c.wire.unseen.Load() || c.wire.Life.Err() != nil {
+		return nil
+	}
+	var m Multi
+	m.Check("/", -1)
+	reply, err := c.ask(opMulti, m.Request().body)
+	if err == nil {
+		err = reply.Err()
+	}
+	if err == nil {
+		c.wire.saw(reply.zxid)
+	}
+	return err
+}
+
 // ask sends a request before the connection is established, and reads the reply.
 func (c *Conn) ask(op int32, body []byte) (r Reply, err error) {
 	const xid, maxToken = 0, 64 << 10
@@ -207,7 +236,7 @@ func (c *Conn) ask(op int32, body []byte) (r Reply, err error) {
 		return r, jute.ErrMalformed
 	}
 	c.wire.Counters.responseBytes.Add(int64(lengthSize + length))
-	r = Reply{code: Code(binary.BigEndian.Uint32(head[lengthSize+12:])), body: make([]byte, length-replyHeaderSize)}
+	r = Reply{zxid: int64(binary.BigEndian.Uint64(head[lengthSize+4:])), code: Code(binary.BigEndian.Uint32(head[lengthSize+12:])), body: make([]byte, length-replyHeaderSize)}
 	_, err = io.ReadFull(c.in, r.body)
 	return r, err
 }

@@ -101,6 +101,7 @@ func (c *Conn) event() error {
 	}
 	c.rest, c.unread = 0, nil
 	c.wire.Counters.watchEvents.Add(1)
+	c.wire.sawEvent(int64(binary.BigEndian.Uint64(c.head[lengthSize+4:])))
 	d := jute.Decoder{Bytes: body}
 	kind, _, path := Event(d.Int32()), d.Int32(), d.String()
 	if d.Err != nil {
@@ -137,7 +138,7 @@ func (c *Conn) reply() (request sent, _ error) {
 		c.wire.setClosed()
 	}
 	if zxid > 0 { // an answer without a transaction has 0 or -1
-		c.wire.lastZxid.Store(zxid)
+		c.wire.saw(zxid)
 	}
 	binary.BigEndian.PutUint64(body[4:], 0)
 	return request, nil

@@ -22,7 +22,7 @@ var errLetGo = fmt.Errorf("%w: let go, so that another process can resume it", r
 
 // Resume resumes the session of a ticket: see "Resuming a session in another process" in the
 // package comment. It returns when the server has answered with that session and has caught up
-// with all that the session did before. The session keeps its id and deadline.
+// with all that the session did and saw before. The session keeps its id and deadline.
 //
 // The caller ensures that no other process serves the session: the process that did has called
 // LetGo, or it was killed and waited for. cfg is the configuration of the session's Open. The
@@ -57,9 +57,6 @@ func resume(ctx context.Context, cfg recipes.SessionConfig, dial DialFunc, t Tic
 	defer cancel()
 	if err = s.Err(); err == nil { // the deadline may have passed
 		err = s.connect(ctx)
-	}
-	if err == nil {
-		err = s.Sync(ctx, "/") // the answer also contains the last zxid
 	}
 	if err == nil {
 		s.resumption.until = s.wire.LastZxid()
