@@ -144,11 +144,11 @@ func (c *conn) handshake(body []byte) error {
 		return net.ErrClosed
 	}
 	defer s.mu.Unlock()
-	if c.behind() {
+	if c.behind() && !c.follower.late {
 		// Only the leader creates and revalidates sessions.
 		return errors.New("zkserver: the follower does not reach its leader")
 	}
-	if r.lastZxid > s.tree.zxid {
+	if r.lastZxid > c.known().zxid {
 		return errors.New("zkserver: client has seen a later transaction than this server")
 	}
 	sess := s.open(c, r)

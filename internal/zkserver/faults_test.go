@@ -1,6 +1,7 @@
 package zkserver_test
 
 import (
+	"net"
 	"sync/atomic"
 	"testing"
 	"testing/synctest"
@@ -294,6 +295,30 @@ func TestAFollowerThatIsCutOffTakesNoConnection(t *testing.T) {
 		if _, err := tryConnect(follower, nil); err == nil {
 			t.Error("a session was opened")
 		}
+	})
+}
+
+// A follower that is late takes a connection and shows it an old state, unless the client has seen
+// a later one. Writes and syncs wait.
+func TestAFollowerThatIsLateTakesConnections(t *testing.T) {
+	simulate(t, func(t *testing.T, s *zkserver.Server) {
+		writer := connect(t, s, nil)
+		defer writer.nc.Close()
+		follower := s.Follower()
+		follower.Late()
+		writer.ok(t, "create", "/a")
+		client := connect(t, follower, nil)
+		defer client.nc.Close()
+		if code, err := client.do("exists", "/a"); code != -101 || err != nil {
+			t.Errorf("the late follower answers %d, %v", code, err)
+		}
+		near, far := net.Pipe()
+		go follower.ServeConn(far)
+		if _, err := handshake("c", near, connectOptions{timeout: 10000, lastZxid: 3}); err == nil {
+			t.Error("it has taken a client that has seen a later transaction")
+		}
+		follower.Heal()
+		client.ok(t, "exists", "/a")
 	})
 }
 

@@ -17,6 +17,7 @@ import (
 //     accepts no new connection. Writes and syncs wait, and so do the events of the
 //     leader's changes. (Reads return the leader's current state, until
 //     [Follower.Lag] is called.)
+//   - It can be late: cut off, but for the sessions of new connections. They read an old state.
 //   - It can crash before it has reported to the leader.
 type Follower struct {
 	srv *Server
@@ -29,6 +30,7 @@ type Follower struct {
 	cut     chan struct{} // non-nil while cut off, closed when that ends
 	backlog []func()      // the leader's changes since then, in order
 	behind  *tree         // non-nil while it lags: the state that it shows
+	late    bool          // it takes connections although it is cut off
 }
 
 // Follower returns a new follower of the server.
@@ -75,6 +77,17 @@ func (f *Follower) Lag() {
 	f.behind = f.srv.tree.clone()
 }
 
+// Late is CutOff and Lag for a follower that still takes connections, until [Follower.Heal]: it has
+// received the leader's changes, but is slow to apply them. As in ZooKeeper, it refuses a client
+// that has seen a later transaction than it has applied.
+func (f *Follower) Late() {
+	f.CutOff()
+	f.Lag()
+	f.srv.mu.Lock()
+	defer f.srv.mu.Unlock()
+	f.late = true
+}
+
 // Deliver passes the leader's oldest undelivered change since the cut on to the follower's
 // clients. It returns false if all are delivered.
 func (f *Follower) Deliver() bool {
@@ -95,7 +108,7 @@ func (f *Follower) Heal() {
 	f.srv.mu.Lock()
 	defer f.srv.mu.Unlock()
 	known, cut := f.behind, f.cut
-	f.behind, f.cut = nil, nil
+	f.behind, f.cut, f.late = nil, nil, false
 	for _, deliver := range f.backlog {
 		deliver()
 	}

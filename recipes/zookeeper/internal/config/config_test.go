@@ -146,16 +146,6 @@ func TestARevisionThatIsNotReadAnyMoreIsUnknown(t *testing.T) {
 	}
 }
 
-// No transaction has created ZooKeeper's own znodes: their czxid is 0.
-func TestAConfigurationMayBeOneOfZooKeepersOwnZnodes(t *testing.T) {
-	zktest.OnBoth(t, func(s *zktest.Scene) {
-		revision, err := zktest.ConfigAt(s.T, s.Session(), "/zookeeper/quota").Set(s.Ctx, "", []byte("x"), recipes.AnyRevision)
-		if err != nil || revision == recipes.NoRevision {
-			s.Errorf("%d, %v", revision, err)
-		}
-	})
-}
-
 // A client that may no longer read a key gets no event about it. After the next reconnect the
 // read fails. The watch ends then, although it watches other znodes and the caller's context
 // is not done.

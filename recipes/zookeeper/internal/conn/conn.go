@@ -24,10 +24,9 @@ const (
 	xidEvent        = -1
 	xidPing         = -2
 
-	// The connect request is protocol version, lastZxidSeen, timeout, session id, password. The
-	// reply is protocol version, timeout, session id, password. Servers since 3.4 add a byte
-	// for read-only mode.
+	// The connect request is protocol version, lastZxidSeen, timeout, session id, password.
 	connectZxidAt = lengthSize + 4
+	connectIDAt   = connectZxidAt + 8 + 4
 
 	// maxHandshake exceeds the size of every reply to a connect request.
 	maxHandshake = 512
@@ -42,7 +41,8 @@ type Conn struct {
 	net.Conn
 	wire *Wire
 
-	seen int64 // the last transaction seen before this connection
+	seen  int64 // the last transaction seen before this connection
+	asked int64 // the session of the connect request; 0 for a new one
 
 	// failed receives the reason why a connection ended before it was established. go-zookeeper
 	// only logs that reason.
@@ -110,6 +110,7 @@ func (c *Conn) Write(frame []byte) (int, error) {
 	if !c.established.Load() {
 		c.began = time.Now()
 		frame = withZxid(c.wire.resuming(frame), c.seen)
+		c.asked = sessionOf(frame)
 	} else if len(frame) >= lengthSize+8 {
 		xid := int32(binary.BigEndian.Uint32(frame[lengthSize:]))
 		op := int32(binary.BigEndian.Uint32(frame[lengthSize+4:]))
@@ -164,6 +165,14 @@ func (c *Conn) note(s sent) {
 	}
 	c.pending = append(c.pending, s)
 	c.wire.Counters.request(s.op)
+}
+
+// sessionOf returns the session id of a connect request.
+func sessionOf(frame []byte) int64 {
+	if len(frame) < connectIDAt+8 {
+		return 0
+	}
+	return int64(binary.BigEndian.Uint64(frame[connectIDAt:]))
 }
 
 // withZxid returns a copy of a connect request with the given lastZxidSeen.

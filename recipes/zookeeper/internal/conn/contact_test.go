@@ -11,6 +11,8 @@ import (
 	"testing/synctest"
 	"time"
 
+	"github.com/hashicorp/go-hclog"
+
 	"github.com/zkrecipes/zkrecipes/internal/jute"
 	"github.com/zkrecipes/zkrecipes/recipes"
 	"github.com/zkrecipes/zkrecipes/recipes/zookeeper/internal/lease"
@@ -28,7 +30,7 @@ type script struct {
 // newWire returns the wire of a session whose callbacks do nothing.
 func newWire(t *testing.T) *Wire {
 	w, err := New(Config{
-		SessionConfig: recipes.SessionConfig{MaxPacket: 1 << 20}, Lease: lease.New(time.Now()), Life: context.Background(), Connected: func() {}, Lost: func(error) {},
+		SessionConfig: recipes.SessionConfig{MaxPacket: 1 << 20, Logger: hclog.NewNullLogger()}, Lease: lease.New(time.Now()), Life: context.Background(), Connected: func() {}, Lost: func(error) {},
 		Fired: func(Event, string) { t.Error("a watch has fired") },
 	})
 	if err != nil {

@@ -75,43 +75,68 @@ func TestFramesThatEndTheConnection(t *testing.T) {
 	}
 }
 
-// A reply to an unknown request is not delivered to another request, and is no contact. The
-// next frame is read correctly.
-func TestARequestDoesNotGetTheReplyToAnother(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		s := newScript(t, newWire(t))
-		s.handshakeIn(0)
-		time.Sleep(time.Second)
-		b, err := s.sends()
-		if err != nil {
-			t.Fatal(err)
-		}
-		xid := s.pending[0].xid
-		contact := s.wire.Lease.LastContact()
-		body := func(xid int32, rest ...byte) []byte {
-			body := binary.BigEndian.AppendUint32(nil, uint32(xid))
-			return append(append(body, make([]byte, replyHeaderSize-4)...), rest...)
-		}
-		next := func(body []byte) {
-			t.Helper()
+// A reply to a request that was not sent is not delivered to another request, and is no contact. It
+// ends the connection: the server and the session do not agree on what was sent.
+func TestAReplyToARequestThatWasNotSent(t *testing.T) {
+	for name, xid := range map[string]func(sent int32) int32{
+		"in the session's numbers":         func(sent int32) int32 { return sent + 1 },
+		"in go-zookeeper's":                func(int32) int32 { return 1000 },
+		"a ping":                           func(int32) int32 { return xidPing },
+		"a number with a special meaning":  func(int32) int32 { return -4 },
+		"the reply comes a second time":    nil,
+		"the close that was not requested": func(int32) int32 { return closeXid },
+	} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				s := newScript(t, newWire(t))
+				s.handshakeIn(0)
+				time.Sleep(time.Second)
+				b, err := s.sends()
+				if err != nil {
+					t.Fatal(err)
+				}
+				next := func(xid int32, rest ...byte) error {
+					body := append(binary.BigEndian.AppendUint32(nil, uint32(xid)), make([]byte, replyHeaderSize-4)...)
+					go s.server.Write(frame(int32(len(body)+len(rest)), append(body, rest...)...))
+					return s.nextFrame()
+				}
+				wrong := s.pending[0].xid
+				if xid == nil {
+					if err := next(wrong, 1, 2, 3); err != nil || !b.Settled() || !slices.Equal(b.replies[0].body, []byte{1, 2, 3}) {
+						t.Fatalf("its own reply: %v, %v", err, b.replies)
+					}
+				} else {
+					wrong = xid(wrong)
+				}
+				contact := s.wire.Lease.LastContact()
+				time.Sleep(time.Second)
+				if err := next(wrong, 4, 5, 6); err == nil || !strings.Contains(err.Error(), "was not sent") {
+					t.Errorf("the connection goes on: %v", err)
+				}
+				if b.Settled() != (xid == nil) || !s.wire.Lease.LastContact().Equal(contact) || Happened(s.wire.Closed()) {
+					t.Errorf("the request is answered: %v; contact %v, before %v", b.Settled(), s.wire.Lease.LastContact(), contact)
+				}
+			})
+		})
+	}
+}
+
+// Only an answer without an error confirms that the session is closed.
+func TestARefusedCloseIsNoConfirmation(t *testing.T) {
+	for _, code := range []int32{0, -127} {
+		synctest.Test(t, func(t *testing.T) {
+			s := newScript(t, newWire(t))
+			s.handshakeIn(0)
+			s.SendClose()
+			body := binary.BigEndian.AppendUint32(nil, closeXid)
+			body = binary.BigEndian.AppendUint64(body, 7)
+			body = binary.BigEndian.AppendUint32(body, uint32(code))
 			go s.server.Write(frame(int32(len(body)), body...))
-			if err := s.nextFrame(); err != nil {
-				t.Fatal(err)
+			if err := s.nextFrame(); (err == nil) != (code == 0) || Happened(s.wire.Closed()) != (code == 0) {
+				t.Errorf("code %d: %v; closed: %v", code, err, Happened(s.wire.Closed()))
 			}
-		}
-		next(body(xid+1, bytes.Repeat([]byte{1}, 100)...)) // in the session's own numbers
-		if s.rest != 0 || len(s.unread) != 0 {
-			t.Errorf("%d and %d bytes of it are given to go-zookeeper", len(s.unread), s.rest)
-		}
-		s.receive(body(1000)) // in those of go-zookeeper, which is given it
-		if settled := b.Settled(); settled || !s.wire.Lease.LastContact().Equal(contact) || len(s.pending) != 1 {
-			t.Errorf("the request is answered: %v; contact %v, before %v; %d requests wait", settled, s.wire.Lease.LastContact(), contact, len(s.pending))
-		}
-		next(body(xid, 1, 2, 3))
-		if !b.Settled() || !slices.Equal(b.replies[0].body, []byte{1, 2, 3}) || !s.wire.Lease.LastContact().After(contact) || len(s.pending) != 0 {
-			t.Errorf("its own reply: %v, %v", b.Settled(), b.replies)
-		}
-	})
+		})
+	}
 }
 
 // go-zookeeper gets an error instead of a reply that does not fit its buffer. The next frame is

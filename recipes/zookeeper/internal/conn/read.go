@@ -8,9 +8,7 @@ import (
 	"time"
 
 	"github.com/zkrecipes/zkrecipes/internal/jute"
-	"github.com/zkrecipes/zkrecipes/recipes"
 	"github.com/zkrecipes/zkrecipes/recipes/zookeeper/internal/lease"
-	"github.com/zkrecipes/zkrecipes/recipes/zookeeper/internal/sasl"
 )
 
 // deadlineReader extends the read deadline whenever bytes arrive. go-zookeeper limits the time
@@ -59,7 +57,7 @@ func (c *Conn) nextFrame() error {
 	}
 	length := int(int32(binary.BigEndian.Uint32(c.head[:])))
 	if length < replyHeaderSize {
-		return fmt.Errorf("frame of %d bytes, shorter than its header", length)
+		return c.wrong(fmt.Errorf("frame of %d bytes, shorter than its header", length))
 	}
 	if _, err := io.ReadFull(c.in, c.head[lengthSize:]); err != nil {
 		return err
@@ -72,9 +70,11 @@ func (c *Conn) nextFrame() error {
 	if int32(binary.BigEndian.Uint32(c.head[lengthSize:])) == xidEvent {
 		return c.event()
 	}
-	request, own := c.reply()
+	request, err := c.reply()
 	switch {
-	case own:
+	case err != nil:
+		return err
+	case isRaw(request.xid):
 		return c.deliver(request)
 	case length > maxLibraryReply:
 		return c.dropReply()
@@ -82,11 +82,18 @@ func (c *Conn) nextFrame() error {
 	return nil
 }
 
+// wrong logs which server has sent what this session cannot use, and returns it. The connection
+// then ends.
+func (c *Conn) wrong(err error) error {
+	c.wire.Logger.Warn("a server's answer cannot be used; connecting again", "server", c.RemoteAddr(), "error", err)
+	return err
+}
+
 // event reads a watch event and passes it to the session, not to go-zookeeper, which has no
 // watches.
 func (c *Conn) event() error {
 	if c.rest > maxReply {
-		return fmt.Errorf("watch event of %d bytes", c.rest)
+		return c.wrong(fmt.Errorf("watch event of %d bytes", c.rest))
 	}
 	body := make([]byte, c.rest)
 	if _, err := io.ReadFull(c.in, body); err != nil {
@@ -94,82 +101,47 @@ func (c *Conn) event() error {
 	}
 	c.rest, c.unread = 0, nil
 	c.wire.Counters.watchEvents.Add(1)
+	c.wire.sawEvent(int64(binary.BigEndian.Uint64(c.head[lengthSize+4:])))
 	d := jute.Decoder{Bytes: body}
 	kind, _, path := Event(d.Int32()), d.Int32(), d.String()
 	if d.Err != nil {
-		return fmt.Errorf("watch event: %w", d.Err)
+		return c.wrong(fmt.Errorf("watch event: %w", d.Err))
 	}
 	c.wire.Fired(kind, path)
 	return nil
 }
 
-// handshake parses the reply to the connect request. Session id 0 means that the session has
-// expired.
-func (c *Conn) handshake(length int) error {
-	if length > maxHandshake {
-		return fmt.Errorf("handshake of %d bytes: not a ZooKeeper server?", length)
-	}
-	body := c.head[lengthSize:]
-	timeout := time.Duration(int32(binary.BigEndian.Uint32(body[4:]))) * time.Millisecond
-	id := int64(binary.BigEndian.Uint64(body[8:]))
-	if rest, err := c.in.Peek(length - replyHeaderSize); err == nil && id != 0 && len(rest) >= lengthSize+PasswordSize {
-		password := append([]byte(nil), rest[lengthSize:lengthSize+PasswordSize]...)
-		c.wire.password.Store(&password)
-	}
-	c.wire.sessionID.Store(id)
-	if id != 0 {
-		// The ensemble stores the timeout that the first server granted. A new leader expires
-		// the session by that, even if a later server granted more (minSessionTimeout).
-		// go-zookeeper gets the smaller one too, because it determines the interval of pings.
-		if least := c.wire.Lease.Timeout(); least > 0 {
-			timeout = min(timeout, least)
-			binary.BigEndian.PutUint32(body[4:], uint32(timeout.Milliseconds()))
-		}
-		c.wire.Lease.SetTimeout(timeout)
-	}
-	if id != 0 && (c.exchange != nil || c.wire.Digest != nil) {
-		if err := c.authenticate(); err != nil {
-			return err
-		}
-	}
-	c.mu.Lock()
-	c.established.Store(true)
-	if !c.began.IsZero() && id != 0 {
-		c.wire.Lease.Accepted(c.began)
-	}
-	c.mu.Unlock()
-	return c.Conn.SetDeadline(time.Time{})
-}
-
-// reply records the answer whose header is in head. It returns the request if it is one of the
-// session's own. It zeroes the zxid in the header: go-zookeeper would store it in a field that
-// another goroutine reads without synchronization.
-func (c *Conn) reply() (request sent, own bool) {
+// reply records the answer whose header is in head, and returns its request. It zeroes the zxid in
+// the header: go-zookeeper would store it in a field that another goroutine reads without
+// synchronization. After a reply to a request that was not sent, no later one can be trusted.
+func (c *Conn) reply() (request sent, _ error) {
 	body := c.head[lengthSize:]
 	xid := int32(binary.BigEndian.Uint32(body))
 	zxid, code := int64(binary.BigEndian.Uint64(body[4:])), Code(binary.BigEndian.Uint32(body[12:]))
 	c.mu.Lock()
-	for i, p := range c.pending {
-		if p.xid == xid {
-			request = p
-			proof := request.proof
-			if code != 0 { // a server may return an error without asking the leader
-				proof = lease.Proof{}
-			}
-			c.evidence.Answered(c.wire.Lease, request.at, proof)
-			if request.op == opClose {
-				c.wire.setClosed()
-			}
-			c.answered(i)
-			break
-		}
+	defer c.mu.Unlock()
+	at := slices.IndexFunc(c.pending, func(s sent) bool { return s.xid == xid })
+	if at < 0 {
+		return request, c.wrong(fmt.Errorf("answer to request %d, which was not sent", xid))
 	}
-	c.mu.Unlock()
-	if zxid > 0 {
-		c.wire.lastZxid.Store(zxid)
+	request = c.pending[at]
+	c.answered(at)
+	proof := request.proof
+	if code != 0 { // a server may return an error without asking the leader
+		proof = lease.Proof{}
+	}
+	c.evidence.Answered(c.wire.Lease, request.at, proof)
+	if request.op == opClose {
+		if code != 0 {
+			return request, c.wrong(fmt.Errorf("the session is not closed: %w", code))
+		}
+		c.wire.setClosed()
+	}
+	if zxid > 0 { // an answer without a transaction has 0 or -1
+		c.wire.saw(zxid)
 	}
 	binary.BigEndian.PutUint64(body[4:], 0)
-	return request, isRaw(xid)
+	return request, nil
 }
 
 // answered removes a request from pending, and clears its slot, so that the batch can be freed. A
@@ -227,95 +199,4 @@ func (c *Conn) deliver(request sent) error {
 		}
 	}
 	return nil
-}
-
-// authenticate makes the SASL exchange and sends the digest credentials. It runs after the
-// server's reply to the handshake, before go-zookeeper has read that reply. So no other request is
-// sent before the server has accepted the credentials, and the contact counts only then.
-// Otherwise connections whose credentials are refused would keep the session alive. The
-// handshake's deadline applies. A refusal ends the session: the server would refuse again.
-func (c *Conn) authenticate() error {
-	handshake := make([]byte, c.rest)
-	if _, err := io.ReadFull(c.in, handshake); err != nil {
-		return err
-	}
-	c.unread, c.rest = slices.Concat(c.unread, handshake), 0
-	if c.exchange != nil {
-		if err := c.authenticateSASL(); err != nil {
-			return err
-		}
-	}
-	d := c.wire.Digest
-	if d == nil {
-		return nil
-	}
-	reply, err := c.ask(opAuth, digest(d.User+":"+d.Password))
-	if err != nil {
-		return fmt.Errorf("authenticate with digest: %w", err)
-	}
-	if reply.code == 0 {
-		return nil
-	}
-	err = fmt.Errorf("authenticate with digest: %w (code %d)", recipes.ErrAuthFailed, reply.code)
-	c.wire.Lost(err)
-	return err
-}
-
-func (c *Conn) authenticateSASL() error {
-	var reply Reply
-	for {
-		var token []byte
-		var err error
-		switch reply.code {
-		case 0:
-			token, err = c.exchange.Next(reply.body)
-		case Unimplemented:
-			err = sasl.ErrNotOffered
-		default:
-			err = fmt.Errorf("the server refused the credentials, or has another mechanism (code %d)", reply.code)
-		}
-		if err != nil {
-			err = c.wire.dialer.sasl.Refused(c.RemoteAddr().String(), err)
-			c.wire.Lost(err)
-			return err
-		}
-		if token == nil {
-			return nil
-		}
-		var e jute.Encoder
-		e.Buffer(token)
-		if reply, err = c.ask(opSASL, e.Bytes); err == nil && reply.code == 0 {
-			d := jute.Decoder{Bytes: reply.body}
-			reply.body, err = d.Buffer(), d.Err
-		}
-		if err != nil {
-			return fmt.Errorf("SASL %s: %w", c.wire.SASL.Mechanism, err)
-		}
-	}
-}
-
-// ask sends a request before the connection is established, and reads the reply.
-func (c *Conn) ask(op int32, body []byte) (r Reply, err error) {
-	const xid, maxToken = 0, 64 << 10
-	var e jute.Encoder
-	e.Int32(int32(8 + len(body)))
-	e.Int32(xid)
-	e.Int32(op)
-	c.wire.Counters.request(op)
-	c.wire.Counters.requestBytes.Add(int64(len(e.Bytes) + len(body)))
-	var head [lengthSize + replyHeaderSize]byte
-	if err = c.write(append(e.Bytes, body...)); err == nil {
-		_, err = io.ReadFull(c.in, head[:])
-	}
-	if err != nil {
-		return r, err
-	}
-	length := int(int32(binary.BigEndian.Uint32(head[:])))
-	if length < replyHeaderSize || length > maxToken || binary.BigEndian.Uint32(head[lengthSize:]) != xid {
-		return r, jute.ErrMalformed
-	}
-	c.wire.Counters.responseBytes.Add(int64(lengthSize + length))
-	r = Reply{code: Code(binary.BigEndian.Uint32(head[lengthSize+12:])), body: make([]byte, length-replyHeaderSize)}
-	_, err = io.ReadFull(c.in, r.body)
-	return r, err
 }

@@ -152,7 +152,8 @@ func notNull(data []byte) []byte {
 
 // Reply is the server's answer to a request.
 type Reply struct {
-	code Code // 0, or an error
+	zxid int64 // only set by Conn.ask
+	code Code  // 0, or an error
 	body []byte
 }
 

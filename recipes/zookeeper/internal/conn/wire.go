@@ -52,7 +52,8 @@ type Wire struct {
 	zk     *zk.Conn
 	ended  <-chan zk.Event // closed when go-zookeeper's goroutines have ended
 
-	lastZxid  atomic.Int64 // of the last transaction seen in a reply
+	lastZxid  atomic.Int64 // of the last transaction seen
+	unseen    atomic.Bool  // a later transaction may have been seen: see Conn.catchUp
 	sessionID atomic.Int64 // of the latest handshake
 	password  atomic.Pointer[[]byte]
 	closed    chan struct{}
@@ -128,8 +129,25 @@ func (w *Wire) Password() []byte {
 	return nil
 }
 
-// LastZxid returns the id of the last transaction seen in a reply.
+// LastZxid returns the id of the last transaction seen.
 func (w *Wire) LastZxid() int64 { return w.lastZxid.Load() }
+
+// saw records the transaction id in the header of a reply. The server has then sent the events
+// of all transactions up to that.
+func (w *Wire) saw(zxid int64) {
+	w.lastZxid.Store(max(w.lastZxid.Load(), zxid))
+	w.unseen.Store(false)
+}
+
+// sawEvent records the transaction id in the header of a watch event. Before ZooKeeper 3.9 it is
+// -1, and later too if setWatches has caused the event.
+func (w *Wire) sawEvent(zxid int64) {
+	if zxid <= 0 {
+		w.unseen.Store(true)
+		return
+	}
+	w.lastZxid.Store(max(w.lastZxid.Load(), zxid))
+}
 
 // Current returns the current connection, established or not, or nil.
 func (w *Wire) Current() *Conn {
@@ -172,6 +190,7 @@ func (w *Wire) Resume(id int64, password []byte, timeout time.Duration) {
 	w.Lease.SetTimeout(timeout)
 	w.sessionID.Store(id)
 	w.resumed = connectRequest(int32(timeout.Milliseconds()), id, password)
+	w.unseen.Store(true)
 }
 
 // Spare sets whether the session must not be closed at the server.
@@ -181,8 +200,7 @@ func (w *Wire) Spare(spared bool) { w.spared.Store(spared) }
 // go-zookeeper asks for a new session until a server has answered, and again after an expiry.
 // So no connection can ever open another session.
 func (w *Wire) resuming(frame []byte) []byte {
-	const idAt = lengthSize + 4 + 8 + 4
-	if w.resumed == nil || len(frame) < idAt+8 || binary.BigEndian.Uint64(frame[idAt:]) != 0 {
+	if w.resumed == nil || len(frame) < connectIDAt+8 || sessionOf(frame) != 0 {
 		return frame
 	}
 	return w.resumed
@@ -227,9 +245,12 @@ func (w *Wire) setClosed() { w.closeOnce.Do(func() { close(w.closed) }) }
 // it even if its reply to the handshake has not arrived yet.
 func (c *Conn) SendClose() {
 	c.mu.Lock()
-	began := !c.began.IsZero()
+	sends := !c.began.IsZero() && !c.wire.spared.Load()
+	if sends {
+		c.note(sent{xid: closeXid, op: opClose, at: time.Now()})
+	}
 	c.mu.Unlock()
-	if began && !c.wire.spared.Load() {
+	if sends {
 		_ = c.write(closeRequest())
 	}
 }
@@ -302,9 +323,11 @@ func connectRequest(timeout int32, id int64, password []byte) []byte {
 	return append(frame, password...)
 }
 
+const closeXid = 1
+
 func closeRequest() []byte {
 	op := int32(opClose)
 	frame := binary.BigEndian.AppendUint32(nil, 8)
-	frame = binary.BigEndian.AppendUint32(frame, 1) // xid
+	frame = binary.BigEndian.AppendUint32(frame, closeXid)
 	return binary.BigEndian.AppendUint32(frame, uint32(op))
 }

@@ -96,9 +96,19 @@ func TestTheWireHidesTheZxid(t *testing.T) {
 	}
 	header := binary.BigEndian.AppendUint64([]byte{0, 0, 0, 1}, 99)
 	handshake, reply := frame(36, accepting(make([]byte, PasswordSize))...), frame(replyHeaderSize, append(header, 0, 0, 0, 0)...)
-	go server.Write(append(handshake, reply...))
+	go func() {
+		server.Write(handshake)
+		skipFrame(server)
+		server.Write(reply)
+	}()
 	got := make([]byte, len(handshake)+len(reply))
-	if _, err := io.ReadFull(iotest.OneByteReader(c), got); err != nil {
+	if _, err := io.ReadFull(iotest.OneByteReader(c), got[:len(handshake)]); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := c.Write(frame(8, 0, 0, 0, 1, 0, 0, 0, opExists)); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := io.ReadFull(iotest.OneByteReader(c), got[len(handshake):]); err != nil {
 		t.Fatal(err)
 	}
 	if zxid := binary.BigEndian.Uint64(got[len(handshake)+lengthSize+4:]); zxid != 0 {
@@ -165,11 +175,12 @@ func TestALaterServerCannotRaiseTheTimeout(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := newWire(t)
 		const first = scriptTimeout
+		session := int64(0)
 		for _, test := range []struct{ granted, want time.Duration }{
 			{first, first}, {2 * first, first}, {first / 2, first / 2}, {first, first / 2},
 		} {
 			s := newScript(t, w)
-			s.send(connectRequest(int32(first.Milliseconds()), 7, make([]byte, PasswordSize)))
+			s.send(connectRequest(int32(first.Milliseconds()), session, make([]byte, PasswordSize)))
 			answer := accepting(make([]byte, PasswordSize))
 			binary.BigEndian.PutUint32(answer[4:], uint32(test.granted.Milliseconds()))
 			go s.server.Write(frame(int32(len(answer)), answer...))
@@ -181,6 +192,7 @@ func TestALaterServerCannotRaiseTheTimeout(t *testing.T) {
 			if got := w.Lease.Timeout(); got != test.want || pings != test.want {
 				t.Errorf("granted %v: the timeout is %v, and go-zookeeper gets %v; want %v", test.granted, got, pings, test.want)
 			}
+			session = w.ID()
 		}
 	})
 }

@@ -189,3 +189,36 @@ func TestContactsOnlyIncrease(t *testing.T) {
 		t.Errorf("known %d, contact %d; want 7", l.known.Load(), l.contact.Load())
 	}
 }
+
+// The leader expires the session by the timeout that a later server has granted, even if that
+// server's handshake fails after its answer.
+func TestASmallerTimeoutCountsAtOnce(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		l, begun := New(time.Now()), time.Now()
+		l.SetTimeout(10 * time.Second)
+		lost := make(chan error, 1)
+		l.Start(func(err error) { lost <- err })
+		time.Sleep(time.Second)
+		l.SetTimeout(2 * time.Second)
+		<-lost
+		if after := time.Since(begun); after != 1900*time.Millisecond {
+			t.Errorf("lost after %v", after)
+		}
+	})
+}
+
+// A grant needs a proof that is good for another quarter of the timeout.
+func TestTheMarginOfAGrant(t *testing.T) {
+	const timeout = 8 * time.Second
+	for age, granted := range map[time.Duration]bool{0: true, 6 * time.Second: true, 6*time.Second + 1: false, timeout: false} {
+		synctest.Test(t, func(t *testing.T) {
+			l := New(time.Now())
+			l.SetTimeout(timeout)
+			time.Sleep(age)
+			l.contact.Store(int64(age)) // a contact that the leader is not proved to have received
+			if begun := l.Begin(); begun != granted || begun != (l.Holds() == 1) {
+				t.Errorf("with a proof of %v ago: granted %v, %d holds", age, begun, l.Holds())
+			}
+		})
+	}
+}

@@ -51,8 +51,12 @@ func raise(to *atomic.Int64, offset time.Duration) {
 	}
 }
 
-// SetTimeout sets the timeout that the latest handshake has negotiated.
-func (l *Lease) SetTimeout(timeout time.Duration) { l.timeout.Store(int64(timeout)) }
+// SetTimeout sets the timeout that the latest handshake has negotiated. The deadline may become
+// earlier.
+func (l *Lease) SetTimeout(timeout time.Duration) {
+	l.timeout.Store(int64(timeout))
+	l.reset()
+}
 
 // Timeout returns the timeout that the latest handshake has granted, 0 before the first
 // handshake.
@@ -93,7 +97,7 @@ func (l *Lease) Begin() bool {
 		return false
 	}
 	if l.holds.Add(1) == 1 {
-		l.Reset()
+		l.reset()
 	}
 	return true
 }
@@ -135,9 +139,9 @@ func (l *Lease) Start(lost func(error)) {
 	l.lost, l.timer = lost, time.AfterFunc(l.Remaining(), l.Check)
 }
 
-// Reset arms the timer again after the deadline has become earlier: a hold began, or a server
+// reset arms the timer again after the deadline has become earlier: a hold began, or a server
 // granted a smaller timeout.
-func (l *Lease) Reset() {
+func (l *Lease) reset() {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	if l.timer != nil {

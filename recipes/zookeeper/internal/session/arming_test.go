@@ -1,10 +1,74 @@
 package session
 
 import (
+	"context"
+	"errors"
 	"testing"
 
 	"github.com/zkrecipes/zkrecipes/recipes/zookeeper/internal/conn"
 )
+
+// join joins a watch that no removal delays.
+func join(t *testing.T, ws *watches, key watchKey) (w *Watch, arm bool) {
+	t.Helper()
+	w, arm, err := ws.join(t.Context(), key)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return w, arm
+}
+
+// The last context that waits for a creation ends. The watch is removed at the server only if it is
+// set there and no request in flight sets it again: that one would be answered after the removal,
+// and its caller would wait for an event that never comes.
+func TestAWatchThatARequestSetsIsNotRemoved(t *testing.T) {
+	key, done := watchKey{path: "/x"}, make(chan struct{})
+	for name, test := range map[string]struct {
+		armed, flight, other, fired bool
+		want                        bool
+	}{
+		"set":                              {armed: true, want: true},
+		"not set":                          {},
+		"set, and a request is in flight":  {armed: true, flight: true},
+		"a request is in flight":           {flight: true},
+		"set, and another context waits":   {armed: true, other: true},
+		"set, but it has fired in between": {armed: true, fired: true},
+	} {
+		var ws watches
+		w, _ := join(t, &ws, key)
+		if test.flight {
+			join(t, &ws, key)
+		}
+		w.waits = map[<-chan struct{}]func() bool{done: nil}
+		if test.other {
+			w.waits[make(chan struct{})] = func() bool { return true }
+		}
+		ws.settle(key, w, test.armed)
+		if test.fired {
+			w.waits = nil
+			ws.fire(conn.DataChanged, "/x")
+		}
+		if removes := ws.leave(key, w, done); removes != test.want || removes != (ws.removing[key] != nil) || Happened(w.Fired()) != (test.want || test.fired) {
+			t.Errorf("%s: removed %v, fired %v", name, removes, Happened(w.Fired()))
+		}
+	}
+}
+
+// A watch cannot be joined while its removal is in flight. A caller whose context ends does not
+// wait for it, and joins nothing.
+func TestJoiningAWatchEndsWithItsContext(t *testing.T) {
+	key := watchKey{path: "/x"}
+	ws := watches{removing: map[watchKey]chan struct{}{key: make(chan struct{})}}
+	ctx, cancel := context.WithCancel(t.Context())
+	cancel()
+	if w, arm, err := ws.join(ctx, key); w != nil || arm || !errors.Is(err, context.Canceled) || len(ws.byKey) > 0 {
+		t.Errorf("joined %v, %v, %v", w, arm, err)
+	}
+	ws.removed(key)
+	if _, arm := join(t, &ws, key); !arm {
+		t.Error("after the removal the watch is not set")
+	}
+}
 
 // An attempt to set a watch that has already fired may end in any way. The znode's next watch
 // reports the next event.
@@ -12,9 +76,9 @@ func TestAnAttemptThatEndsLateLeavesTheNextWatch(t *testing.T) {
 	for _, armed := range []bool{false, true} {
 		var ws watches
 		key := watchKey{path: "/x"}
-		first, _ := ws.join(key)
+		first, _ := join(t, &ws, key)
 		ws.fire(conn.DataChanged, "/x") // before the reply was seen
-		second, arm := ws.join(key)
+		second, arm := join(t, &ws, key)
 		if second == first || !arm {
 			t.Fatal("the next waiter got a watch that has fired")
 		}
@@ -32,8 +96,8 @@ func TestAnAttemptThatEndsLateLeavesTheNextWatch(t *testing.T) {
 func TestWatchesThatWereNotArmed(t *testing.T) {
 	var ws watches
 	key := watchKey{path: "/x", children: true}
-	a, _ := ws.join(key)
-	b, arm := ws.join(key)
+	a, _ := join(t, &ws, key)
+	b, arm := join(t, &ws, key)
 	if a != b || !arm {
 		t.Fatal("two callers must share a watch, and both set it")
 	}
@@ -45,9 +109,9 @@ func TestWatchesThatWereNotArmed(t *testing.T) {
 	if len(ws.byKey) != 0 {
 		t.Error("a watch that was not set is kept")
 	}
-	d, _ := ws.join(key)
+	d, _ := join(t, &ws, key)
 	ws.settle(key, d, true)
-	if _, arm := ws.join(key); arm {
+	if _, arm := join(t, &ws, key); arm {
 		t.Error("a watch that is set is set again")
 	}
 	ws.disconnected()
@@ -61,11 +125,11 @@ func TestTwoCallersArmOneWatch(t *testing.T) {
 	for _, test := range []struct{ first, second bool }{{true, false}, {false, true}, {true, true}, {false, false}} {
 		var ws watches
 		key := watchKey{path: "/x"}
-		w, _ := ws.join(key)
-		_, _ = ws.join(key)
+		w, _ := join(t, &ws, key)
+		_, _ = join(t, &ws, key)
 		ws.settle(key, w, test.first)
 		ws.settle(key, w, test.second)
-		if _, arm := ws.join(key); arm == (test.first || test.second) {
+		if _, arm := join(t, &ws, key); arm == (test.first || test.second) {
 			t.Errorf("%+v: the next one sets it: %v", test, arm)
 		}
 	}
@@ -81,11 +145,11 @@ func TestAWatchEndsWithItsConnection(t *testing.T) {
 	} {
 		var ws watches
 		key := watchKey{path: "/x"}
-		before, _ := ws.join(key)
-		_, _ = ws.join(key)
+		before, _ := join(t, &ws, key)
+		_, _ = join(t, &ws, key)
 		ws.settle(key, before, answered[0])
 		ws.disconnected()
-		after, arm := ws.join(key)
+		after, arm := join(t, &ws, key)
 		if after == before || !arm {
 			t.Fatalf("%s: the next connection has the former watch", name)
 		}
@@ -110,9 +174,9 @@ func TestEventsAndTheirWatches(t *testing.T) {
 		conn.ChildrenChanged: {false, true},
 	} {
 		var ws watches
-		own, _ := ws.join(watchKey{path: "/x"})
-		children, _ := ws.join(watchKey{path: "/x", children: true})
-		other, _ := ws.join(watchKey{path: "/y"})
+		own, _ := join(t, &ws, watchKey{path: "/x"})
+		children, _ := join(t, &ws, watchKey{path: "/x", children: true})
+		other, _ := join(t, &ws, watchKey{path: "/y"})
 		ws.fire(event, "/x")
 		if got := [2]bool{Happened(own.Fired()), Happened(children.Fired())}; got != want || Happened(other.Fired()) {
 			t.Errorf("%v fires %v; want %v", event, got, want)

@@ -107,13 +107,15 @@ type bareCreation struct {
 func (s *Session) CreatesBare() bool { return s.wire.CreatesBare() }
 
 // join joins the watch on the parent. It fails if bare znodes are known to be impossible.
-func (c *bareCreation) join() error {
+func (c *bareCreation) join(ctx context.Context) (err error) {
 	if !c.session.wire.CreatesBare() {
 		return ErrNoBareZnode
 	}
 	if c.count {
 		c.parentKey = watchKey{path: c.session.full(gopath.Dir(c.path))}
-		c.watch, c.arms = c.session.watches.join(c.parentKey)
+		if c.watch, c.arms, err = c.session.watches.join(ctx, c.parentKey); err != nil {
+			return err
+		}
 		c.requests = append(c.requests[:1], conn.Exists(c.parentKey.path, c.arms))
 	}
 	return nil

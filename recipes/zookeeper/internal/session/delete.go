@@ -96,7 +96,7 @@ func (s *Session) deleteOwned(life context.Context, path string, stat Stat, dele
 // reports whether an earlier request was sent.
 func (s *Session) deleteVersion(life context.Context, path string, record func(sent bool) (Stat, error)) error {
 	d := exchange{session: s}
-	d.prepare = func() error {
+	d.prepare = func(context.Context) error {
 		stat, err := record(d.sent != nil)
 		d.requests = []conn.Request{conn.Delete(s.full(path), stat.Version)}
 		return err

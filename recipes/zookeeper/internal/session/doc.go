@@ -27,7 +27,7 @@
 //     session. If it is resumed on another server, the leader refuses requests that come through
 //     the old one (SessionMovedException), except a close. So a process that may have begun to
 //     close the session cannot let it be resumed. LetGo sends no close.
-//   - Resume syncs before it returns. So it reads everything that was committed.
+//   - Resume commits a transaction before it returns. So it reads everything that was committed.
 //   - The leader has received the handshake, so the deadline counts from there. Until the server
 //     answers it, the deadline counts from the ticket's contact, as in the first process.
 //     If the deadline has passed, the session is lost, even if a server would still accept it,

@@ -49,9 +49,10 @@ func (s *Session) Pace(reads rate.Limit) { s.pace = rate.NewLimiter(reads, 1) }
 
 // SendAfter sends a request after prepare, like the creation and the release of a bare znode.
 func (s *Session) SendAfter(ctx context.Context, prepare func() error) error {
-	a := exchange{session: s, requests: []conn.Request{conn.Sync("/")}, prepare: prepare}
+	a := exchange{session: s, requests: []conn.Request{conn.Sync("/")}, prepare: func(context.Context) error { return prepare() }}
 	a.begin(ctx)
-	return a.failed
+	_, err := a.await(ctx)
+	return err
 }
 
 // DelayWatch makes the next reads with a watch on path wait until proceed is called.

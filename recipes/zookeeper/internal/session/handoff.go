@@ -27,7 +27,7 @@ func (s *Session) Handoff(ctx context.Context, bare BareZnode) <-chan error {
 	m.Set(s.full(bare.Path), nil, bare.Stat.Version)
 	m.Delete(s.full(bare.Path), bare.Stat.Version+1)
 	h := &handoff{exchange{session: s, requests: []conn.Request{m.Request().Identified()}}, bare}
-	h.prepare = func() error {
+	h.prepare = func(context.Context) error {
 		if s.deletionWatched(bare) {
 			return nil
 		}
@@ -54,7 +54,7 @@ type handoff struct {
 // deleted, or the session has ended.
 func (h *handoff) finish(life context.Context) error {
 	s, bare := h.session, h.bare
-	h.prepare = func() error {
+	h.prepare = func(context.Context) error {
 		_, err := s.reread(life, bare.Path, bare.Stat)
 		return err
 	}

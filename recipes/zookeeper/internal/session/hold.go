@@ -63,7 +63,7 @@ func (s *Session) beginProved() (begun bool, err error) {
 // a sync without waiting for the answer, so that a grant after a short wait needs no request.
 func (s *Session) PrepareProof() {
 	if s.lease.Old() { // if sending fails, the handshake of the next connection is a proof
-		_, _ = s.wire.Current().Send(conn.Sync(s.full("/")))
+		s.start(func() { _, _ = s.wire.Current().Send(conn.Sync(s.full("/"))) })
 	}
 }
 

@@ -2,6 +2,7 @@ package session_test
 
 import (
 	"context"
+	"encoding/binary"
 	"errors"
 	"io"
 	"net"
@@ -45,7 +46,17 @@ var met = []struct {
 	{"refused", nil, errNoListener.Error()},
 	{"hung up on", func(server net.Conn) { readFrame(server) }, "the server closed the connection"},
 	{"cut off", func(server net.Conn) { readFrame(server); server.Write([]byte{0, 0, 0, 37, 0}) }, "unexpected EOF"},
+	{"given no session", func(server net.Conn) { readFrame(server); server.Write(welcome(0, 0)) }, "no session was created (answered: protocol version 0, timeout 0 ms"},
+	{"given no timeout", func(server net.Conn) { readFrame(server); server.Write(welcome(0, 7)) }, "a session cannot have this timeout (answered: protocol version 0, timeout 0 ms"},
 	{"a stranger", func(server net.Conn) { readFrame(server); io.WriteString(server, "HTTP/1.1 400 Bad Request\r\n\r\n") }, "not a ZooKeeper server"},
+}
+
+// welcome is the answer to a connect request, with the timeout in milliseconds.
+func welcome(timeout uint32, id uint64) []byte {
+	b := append([]byte{0, 0, 0, 36}, make([]byte, 4)...)
+	b = binary.BigEndian.AppendUint32(b, timeout)
+	b = binary.BigEndian.AppendUint64(b, id)
+	return append(append(b, 0, 0, 0, 16), make([]byte, 16)...)
 }
 
 // attempts dials with one failure after another, and then hangs or reaches a server.
@@ -131,27 +142,5 @@ func TestOpenContinuesUntilAServerServes(t *testing.T) {
 		if n := s.Counters().Reconnects; a.made != len(met)+1 || n != 0 {
 			t.Errorf("%d attempts and %d reconnects; want %d and none", a.made, n, len(met)+1)
 		}
-	})
-}
-
-// If a server answers the first request without a session, the session has ended, and nothing
-// is tried again.
-func TestAServerThatGivesNoSession(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		none := func(server net.Conn) {
-			readFrame(server)
-			server.Write(append([]byte{0, 0, 0, 37}, make([]byte, 37)...)) // the answer for an expired session
-			io.Copy(io.Discard, server)
-		}
-		a := attempts{meets: []func(net.Conn){none}}
-		begun := time.Now()
-		_, err := session.Open(t.Context(), recipes.SessionConfig{Servers: []string{"server"}}, a.dial)
-		if !errors.Is(err, recipes.ErrExpired) || !errors.Is(err, recipes.ErrSessionLost) || errors.Is(err, recipes.ErrUnavailable) {
-			t.Errorf("got %v", err)
-		}
-		if took := time.Since(begun); a.made != 1 || took > 2*time.Second {
-			t.Errorf("%d attempts were made, and it took %v", a.made, took)
-		}
-		time.Sleep(time.Minute) // for go-zookeeper, whose Close waits for a second
 	})
 }

@@ -24,16 +24,12 @@ func call[T any](ctx context.Context, s *Session, f func() (T, error)) (T, error
 	}
 	var zero T
 	done := make(chan result, 1)
-	s.mu.Lock()
-	if s.ctx.Err() != nil {
-		s.mu.Unlock()
-		return zero, s.Err()
-	}
-	s.calls.Go(func() {
+	if !s.start(func() {
 		value, err := f()
 		done <- result{value, err}
-	})
-	s.mu.Unlock()
+	}) {
+		return zero, s.Err()
+	}
 	select {
 	case r := <-done:
 		return r.value, r.err
@@ -42,6 +38,22 @@ func call[T any](ctx context.Context, s *Session, f func() (T, error)) (T, error
 	case <-ctx.Done():
 		return zero, ctx.Err()
 	}
+}
+
+// start runs f, which sends requests, in a goroutine. It returns false if the session has ended.
+func (s *Session) start(f func()) bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.ctx.Err() != nil {
+		return false
+	}
+	s.calls.Go(f)
+	return true
+}
+
+// exchangeOn sends requests on a connection and returns the replies, or returns when ctx is done.
+func (s *Session) exchangeOn(ctx context.Context, c *conn.Conn, requests ...conn.Request) ([]conn.Reply, error) {
+	return call(ctx, s, func() ([]conn.Reply, error) { return c.Exchange(context.Background(), requests...) })
 }
 
 // ask sends a request that may be repeated, until it is answered.
@@ -131,33 +143,49 @@ func (s *Session) Sync(ctx context.Context, path string) error {
 	return err
 }
 
-// exchange is a group of requests that are sent together. One goroutine may send them and another
+// exchange is a group of requests that are sent together. One goroutine may begin it and another
 // one wait for the replies.
 type exchange struct {
 	session  *Session
 	requests []conn.Request
-	prepare  func() error // if not nil, runs before each attempt
+	prepare  func(context.Context) error // if not nil, runs before each attempt
 
-	sent       *conn.Batch
-	failed     error // why sending failed
-	connection int   // the number of the connection that was used
+	sending    *sending
+	sent       *conn.Batch // set by await
+	failed     error       // why nothing was sent, or sending failed
+	connection int         // the number of the connection that was used
+}
+
+// sending is one attempt to send requests. done is closed when the other fields are set.
+type sending struct {
+	done   chan struct{}
+	batch  *conn.Batch
+	failed error
 }
 
 // begin sends the requests when the session is connected. If it fails, a part may have been
-// sent. begin may return after ctx is done: if the server reads nothing and all buffers are full,
-// it returns at the write deadline, after two thirds of the session timeout. If the connection
-// ends while prepare runs, nothing is sent: the watches that prepare has found or joined are gone.
+// sent. It does not wait until they are written, because a server that reads nothing could delay
+// that beyond ctx. If the connection ends while prepare runs, nothing is sent: the watches that
+// prepare has found or joined are gone.
 func (a *exchange) begin(ctx context.Context) {
 	if a.connection, _, a.failed = a.session.connectedAfter(ctx, 0); a.failed != nil {
 		return
 	}
 	c := a.session.wire.Current()
 	if a.prepare != nil {
-		if a.failed = a.prepare(); a.failed != nil {
+		if a.failed = a.prepare(ctx); a.failed != nil {
 			return
 		}
 	}
-	a.sent, a.failed = c.Send(a.requests...)
+	now, requests := &sending{done: make(chan struct{})}, a.requests
+	if !a.session.start(func() {
+		defer close(now.done)
+		now.batch, now.failed = c.Send(requests...)
+	}) {
+		a.failed = a.session.Err()
+		return
+	}
+	a.sending = now
 }
 
 // await returns the replies to the requests that begin has sent.
@@ -165,6 +193,17 @@ func (a *exchange) await(ctx context.Context) ([]conn.Reply, error) {
 	if a.failed != nil {
 		return nil, a.failed
 	}
+	select {
+	case <-a.sending.done:
+	case <-ctx.Done():
+		if !Happened(a.sending.done) {
+			return nil, ctx.Err()
+		}
+	}
+	if a.failed = a.sending.failed; a.failed != nil {
+		return nil, a.failed
+	}
+	a.sent = a.sending.batch
 	return a.sent.Await(ctx)
 }
 
@@ -222,7 +261,10 @@ func readWatched[T any](ctx context.Context, s *Session, what, path string, key 
 		watch *Watch
 	}
 	got, err := readWith(ctx, s, what, path, func() (result, error) {
-		w, arm := s.watches.join(key)
+		w, arm, err := s.watches.join(ctx, key)
+		if err != nil {
+			return result{}, err
+		}
 		value, err := conn.Ask(s.wire.Current(), request(key.path, arm), read)
 		if arm {
 			s.watches.settle(key, w, err == nil)
@@ -250,14 +292,21 @@ func (s *Session) Predecessor(ctx context.Context, bare BareZnode, path string) 
 	node, err = readAgain(ctx, s, "read", path, func(life context.Context) (Node, error) {
 		var requests []conn.Request
 		c := s.wire.Current() // of the watches joined below; on a later connection, own might not be set
-		w, armOwn := s.watches.join(ownKey)
-		own = w
+		var armOwn, arm bool
+		var err error
+		if own, armOwn, err = s.watches.join(life, ownKey); err != nil {
+			return Node{}, err
+		}
 		if armOwn {
 			requests = append(requests, s.deletionWatch(bare))
 		}
-		var arm bool
-		predecessor, arm = s.watches.join(key)
-		replies, err := c.Exchange(life, append(requests, conn.Get(key.path, arm).Identified().Unbounded())...)
+		if predecessor, arm, err = s.watches.join(life, key); err != nil {
+			if armOwn {
+				s.watches.settle(ownKey, own, false)
+			}
+			return Node{}, err
+		}
+		replies, err := s.exchangeOn(life, c, append(requests, conn.Get(key.path, arm).Identified().Unbounded())...)
 		var node Node
 		if armOwn {
 			if err == nil {
@@ -284,12 +333,15 @@ func (s *Session) Predecessor(ctx context.Context, bare BareZnode, path string) 
 func (s *Session) BareW(ctx context.Context, bare BareZnode) (*Watch, error) {
 	key := watchKey{path: s.full(bare.Path), children: true}
 	return readAgain(ctx, s, "watch", bare.Path, func(life context.Context) (*Watch, error) {
-		w, arm := s.watches.join(key)
+		w, arm, err := s.watches.join(life, key)
+		if err != nil {
+			return nil, err
+		}
 		if !arm {
 			s.bare.watched(bare, key, w)
 			return w, nil
 		}
-		replies, err := s.wire.Current().Exchange(life, s.deletionWatch(bare))
+		replies, err := s.exchangeOn(life, s.wire.Current(), s.deletionWatch(bare))
 		if err == nil {
 			err = replies[0].Err()
 		}

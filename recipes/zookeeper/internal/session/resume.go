@@ -22,7 +22,7 @@ var errLetGo = fmt.Errorf("%w: let go, so that another process can resume it", r
 
 // Resume resumes the session of a ticket: see "Resuming a session in another process" in the
 // package comment. It returns when the server has answered with that session and has caught up
-// with all that the session did before. The session keeps its id and deadline.
+// with all that the session did and saw before. The session keeps its id and deadline.
 //
 // The caller ensures that no other process serves the session: the process that did has called
 // LetGo, or it was killed and waited for. cfg is the configuration of the session's Open. The
@@ -57,9 +57,6 @@ func resume(ctx context.Context, cfg recipes.SessionConfig, dial DialFunc, t Tic
 	defer cancel()
 	if err = s.Err(); err == nil { // the deadline may have passed
 		err = s.connect(ctx)
-	}
-	if err == nil {
-		err = s.Sync(ctx, "/") // the answer also contains the last zxid
 	}
 	if err == nil {
 		s.resumption.until = s.wire.LastZxid()
@@ -152,12 +149,15 @@ func ParseTicket(b []byte, contact time.Time) (Ticket, error) {
 var errTicket = fmt.Errorf("%w: not a session's ticket", recipes.ErrInvalid)
 
 func (t *secret) valid() bool {
-	return t != nil && t.id != 0 && len(t.password) == conn.PasswordSize && t.timeout > 0 && t.timeout <= maxTimeout &&
+	return t != nil && t.id != 0 && len(t.password) == conn.PasswordSize && t.timeout >= minTimeout && t.timeout <= maxTimeout &&
 		!t.contact.IsZero()
 }
 
-// maxTimeout is the longest timeout in ZooKeeper's protocol.
-const maxTimeout = (1<<31 - 1) * time.Millisecond
+// The shortest and the longest timeout in ZooKeeper's protocol.
+const (
+	minTimeout = time.Millisecond
+	maxTimeout = (1<<31 - 1) * time.Millisecond
+)
 
 const redacted = "session ticket"
 

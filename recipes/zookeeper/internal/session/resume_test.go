@@ -215,7 +215,7 @@ func TestAFailedResumeLeavesTheSession(t *testing.T) {
 				if r.Op == zkserver.OpCloseSession {
 					t.Error("the session was closed")
 				}
-				if r.Op == zkserver.OpSync {
+				if r.Op == zkserver.OpMulti {
 					return fault
 				}
 				return zkserver.Fault{}

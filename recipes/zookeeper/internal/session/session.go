@@ -272,10 +272,9 @@ func (s *Session) accepted(id int64) bool {
 	case 0:
 	case id:
 		s.wire.Counters.Reconnects.Add(1)
-		s.lease.Reset() // the new timeout may be smaller
 	default:
 		s.wire.Drop() // before a request is sent on it
-		s.end(fmt.Errorf("%w: the server answered with another session", recipes.ErrExpired))
+		s.end(fmt.Errorf("%w: the server answered with another session, %#x", recipes.ErrExpired, uint64(id)))
 		return false
 	}
 	return true

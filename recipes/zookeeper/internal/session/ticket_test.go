@@ -25,6 +25,7 @@ func TestTheBoundsOfATicket(t *testing.T) {
 		"a short password":   func(t *secret) { t.password = t.password[1:] },
 		"no timeout":         func(t *secret) { t.timeout = 0 },
 		"a negative timeout": func(t *secret) { t.timeout = -1 },
+		"a timeout below ZooKeeper's shortest, of which go-zookeeper would make 0": func(t *secret) { t.timeout = minTimeout - 1 },
 		"a timeout too long": func(t *secret) { t.timeout++ },
 		"no contact":         func(t *secret) { t.contact = time.Time{} },
 	} {

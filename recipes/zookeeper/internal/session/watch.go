@@ -63,12 +63,17 @@ type watches struct {
 
 // join returns the watch for key. If arm is true, the caller must set it at the server, and then
 // call settle. Callers join before they send the request, because the event may arrive before they
-// see the reply. join first waits until no removal for key is in flight.
-func (ws *watches) join(key watchKey) (w *Watch, arm bool) {
+// see the reply. join first waits until no removal for key is in flight, which may take as long as
+// the server throttles. If ctx is done first, the error is ctx's, and nothing was joined.
+func (ws *watches) join(ctx context.Context, key watchKey) (w *Watch, arm bool, _ error) {
 	ws.mu.Lock()
 	for removed := ws.removing[key]; removed != nil; removed = ws.removing[key] {
 		ws.mu.Unlock()
-		<-removed
+		select {
+		case <-removed:
+		case <-ctx.Done():
+			return nil, false, ctx.Err()
+		}
 		ws.mu.Lock()
 	}
 	defer ws.mu.Unlock()
@@ -81,10 +86,10 @@ func (ws *watches) join(key watchKey) (w *Watch, arm bool) {
 		ws.byKey[key] = w
 	}
 	if w.armed {
-		return w, false
+		return w, false, nil
 	}
 	w.tries++
-	return w, true
+	return w, true, nil
 }
 
 // settle ends an attempt to set w.
@@ -206,7 +211,7 @@ func (s *Session) unwatch(life context.Context, key watchKey) {
 		if removes, err := s.removesWatches(life); !removes {
 			return none, err
 		}
-		replies, err := s.wire.Current().Exchange(life, conn.RemoveDataWatch(key.path))
+		replies, err := s.exchangeOn(life, s.wire.Current(), conn.RemoveDataWatch(key.path))
 		if err == nil {
 			err = replies[0].Err()
 		}
