@@ -240,7 +240,7 @@ func (r *run) checkHistories() {
 }
 
 // checkMonotone checks that a session never reads a value older than one that it has read or
-// written.
+// written. A key that does not exist has no revision that could be compared.
 func (r *run) checkMonotone() {
 	type reader struct {
 		session int64
@@ -252,7 +252,8 @@ func (r *run) checkMonotone() {
 		if m.Kind == add || m.Kind == read {
 			value = m.Out
 		}
-		if !checked[m.Kind] || m.Kind == put || m.Kind == take || m.End != done || m.Path == "both" {
+		missing := (m.Kind == get || m.Kind == del) && value == 0
+		if !checked[m.Kind] || m.Kind == put || m.Kind == take || m.End != done || m.Path == "both" || missing {
 			continue
 		}
 		who := reader{m.Session, m.Path}
