@@ -165,7 +165,7 @@ func (v *sharesVerb) work(ctx context.Context, p recipes.Portion) error {
 				continue
 			default:
 			}
-			if code, ended := v.change(&ctx, list); ended {
+			if code, ended := v.change(&ctx, p, list); ended {
 				return v.leave(p, code)
 			}
 		case <-exited:
@@ -197,7 +197,7 @@ func (v *sharesVerb) lost(p recipes.Portion) error {
 
 // change tells the command its numbers. ended means that a signal has ended the command, which
 // returned code.
-func (v *sharesVerb) change(ctx *context.Context, list []recipes.Share) (code int, ended bool) {
+func (v *sharesVerb) change(ctx *context.Context, p recipes.Portion, list []recipes.Share) (code int, ended bool) {
 	var numbers []string
 	tokens := make(map[int]recipes.Token)
 	for _, share := range list {
@@ -225,7 +225,7 @@ func (v *sharesVerb) change(ctx *context.Context, list []recipes.Share) (code in
 	}
 	inJSON, _ := json.Marshal(tokens) // a map of numbers has no error
 	env := []string{pathEnv + "=" + v.path, sharesEnv + "=" + text, tokensEnv + "=" + string(inJSON), sharesFileEnv + "=" + v.file}
-	j, err := v.relay.Start(v.program, v.argv, env, v.life)
+	j, err := v.relay.Start(v.program, v.argv, env, v.life, func() bool { return p.Err() == nil })
 	if err != nil {
 		v.t.Event(verb.Event{Event: "failed", Path: v.path, Cause: err.Error()}, fmt.Sprintf("command %s: %v", v.argv[0], err))
 		return exit.Cannot, true
