@@ -130,6 +130,7 @@ func (s *scriptServer) setUp(env *testscript.Env) error {
 	}
 	env.Setenv("ZKRECIPES_LOG_LEVEL", "error") // no warning about a missing checksum
 	env.Setenv("GORACE", quickExit)
+	env.Setenv("XDG_RUNTIME_DIR", "/none") // upgrade-plugin -all finds only the script's processes
 	env.Setenv("HOME", filepath.Join(env.WorkDir, "home"))
 	project, err := filepath.Abs(filepath.Join("..", ".."))
 	env.Setenv("PROJECT", project)

@@ -23,7 +23,7 @@ import (
 // cannot be used changes nothing.
 func TestUpgradePlugin(t *testing.T) {
 	u := &upgrading{T: t, dir: t.TempDir(), servers: ensembletest.Shared(t).Connect(), chroot: fmt.Sprintf("/upgrade-plugin-%d", time.Now().UnixNano())}
-	u.env = append(os.Environ(), "TMPDIR="+t.TempDir(), "HOME="+t.TempDir(), "ZKRECIPES_CONFIG=", "ZKRECIPES_SERVERS="+u.servers,
+	u.env = append(os.Environ(), "TMPDIR="+t.TempDir(), "XDG_RUNTIME_DIR=/none", "HOME="+t.TempDir(), "ZKRECIPES_CONFIG=", "ZKRECIPES_SERVERS="+u.servers,
 		"ZKRECIPES_LOG_LEVEL=off", "ZKRECIPES_PLUGIN_COMMAND="+u.file("plugin"), "GORACE="+quickExit)
 	for _, build := range []string{"v1.0.0", "v2.0.0"} {
 		out, err := exec.Command("go", "build", "-ldflags=-w -X github.com/zkrecipes/zkrecipes/internal/version.release="+build, "-o", u.file(build), "../zkrecipes-plugin").CombinedOutput()

@@ -8,7 +8,7 @@
 //     [Relay.Ended] reports whether a signal has ended the command. The next command begins
 //     with step 2.
 //
-// To run several commands at a time, use [StartWith] and [Relay.Add].
+// To run several commands at a time, use [Relay.StartBeside].
 //
 // A job has its own process group, so that a signal reaches all processes that the command
 // has started. In the foreground of a terminal it has none, because a background group cannot
@@ -31,17 +31,19 @@ type Job struct {
 	exited   chan struct{} // closed when the command has ended
 	gone     chan struct{} // closed when all processes of its group have ended; without a group it is exited
 	signaled atomic.Bool   // a signal that ends processes was sent to the group
+	ending   atomic.Bool   // End was called
+	held     func() bool   // whether to continue it after a stop
 }
 
 // Start starts program with argv. env is added to the environment of this process. The
 // command has the stdin of this process and inherits life, which may be nil. A goroutine
 // waits for its end. After an error no process runs.
 func Start(program string, argv, env []string, life *Lifetime) (*Job, error) {
-	return StartWith(program, argv, env, life, os.Stdin)
+	return startWith(program, argv, env, life, os.Stdin)
 }
 
-// StartWith is Start with another stdin. Data that the command does not read is dropped.
-func StartWith(program string, argv, env []string, life *Lifetime, stdin io.Reader) (*Job, error) {
+// startWith is Start with another stdin. Data that the command does not read is dropped.
+func startWith(program string, argv, env []string, life *Lifetime, stdin io.Reader) (*Job, error) {
 	j := &Job{cmd: exec.Command(program, argv[1:]...), exited: make(chan struct{})}
 	j.cmd.Args[0] = argv[0]
 	j.cmd.Env = append(os.Environ(), env...)
@@ -86,6 +88,7 @@ func (j *Job) Signaled() bool { return j.signaled.Load() }
 
 // End sends TERM to the job, and then waits like Await.
 func (j *Job) End(grace time.Duration, killing func(exited bool)) {
+	j.ending.Store(true)
 	j.terminate()
 	j.Await(grace, killing)
 }

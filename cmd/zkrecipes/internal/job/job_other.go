@@ -9,8 +9,12 @@ import "os"
 
 var relayed = []os.Signal{os.Interrupt}
 
+var suspending, continuing []os.Signal
+
 func dropped(os.Signal) bool { return false }
 func ends(os.Signal) bool    { return true }
+
+func (r *Relay) suspend() {}
 
 const inherits = false
 

@@ -21,7 +21,13 @@ var relayed = []os.Signal{
 func dropped(s os.Signal) bool { return s == syscall.SIGPIPE }
 
 // ends reports whether a signal asks a process to end.
-func ends(s os.Signal) bool { return s != syscall.SIGUSR1 && s != syscall.SIGUSR2 }
+func ends(s os.Signal) bool {
+	switch s {
+	case syscall.SIGINT, syscall.SIGTERM, syscall.SIGHUP, syscall.SIGQUIT, syscall.SIGKILL:
+		return true
+	}
+	return false
+}
 
 // arrange gives the command its own process group, so that all processes that it starts can
 // be ended with it. At a terminal it does not, because the group would be in the background

@@ -56,7 +56,7 @@ func TestLifetimeLastsAsLongAsProcessesOfTheCommand(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer ours.Close()
-	j := must.Get(StartWith("/bin/sh", []string{"sh", "-c", "exec 3<&0; cat <&3 >/dev/null 2>&1 &"}, nil, life, ours))(t)
+	j := must.Get(startWith("/bin/sh", []string{"sh", "-c", "exec 3<&0; cat <&3 >/dev/null 2>&1 &"}, nil, life, ours))(t)
 	<-j.Exited()
 	_ = life.writer.Close()
 	ended := []unix.PollFd{{Fd: int32(life.Reader.Fd()), Events: unix.POLLIN}}

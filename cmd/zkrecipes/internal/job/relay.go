@@ -2,11 +2,14 @@ package job
 
 import (
 	"context"
+	"io"
 	"os"
 	"os/signal"
 	"slices"
 	"sync"
+	"sync/atomic"
 	"syscall"
+	"time"
 )
 
 // ExitSignal is added to the number of a signal to get the exit code, as in a shell.
@@ -24,15 +27,21 @@ func (i Interruption) ExitCode() int {
 }
 
 // Relay receives the signals of this process. Before the command starts, a signal ends a
-// context. From then on, signals are passed on to the command.
+// context. From then on, signals are passed on to the command. SIGTSTP stops the command, and
+// then this process.
 type Relay struct {
-	signals chan os.Signal
-	done    chan struct{} // closed when the receiving goroutine has ended
+	signals   chan os.Signal
+	suspends  chan os.Signal // SIGTSTP
+	continues chan os.Signal // SIGCONT
+	receiving sync.WaitGroup
+	continued atomic.Int64 // when the last SIGCONT was received, in Unix nanoseconds
+
+	starts sync.RWMutex // read-locked while a command is started, so that no command misses SIGTSTP
 
 	mu       sync.Mutex
 	cancel   context.CancelCauseFunc
 	job      *Job
-	beside   map[*Job]bool // of Add
+	beside   map[*Job]bool // of StartBeside
 	ran      bool          // a command was started
 	early    os.Signal     // the signal that ended the context before a command was started
 	starting bool          // the command is being started
@@ -45,18 +54,36 @@ type Relay struct {
 // from nohup, stay ignored.
 func NewRelay(ctx context.Context) (*Relay, context.Context) {
 	ctx, cancel := context.WithCancelCause(ctx)
-	r := &Relay{signals: make(chan os.Signal, 16), done: make(chan struct{}), cancel: cancel, beside: map[*Job]bool{}}
-	for _, s := range relayed {
-		if !signal.Ignored(s) {
-			signal.Notify(r.signals, s)
+	r := &Relay{
+		signals: make(chan os.Signal, 16), suspends: make(chan os.Signal, 1), continues: make(chan os.Signal, 1),
+		cancel: cancel, beside: map[*Job]bool{},
+	}
+	for c, signals := range map[chan os.Signal][]os.Signal{r.signals: relayed, r.suspends: suspending, r.continues: continuing} {
+		for _, s := range signals {
+			if !signal.Ignored(s) {
+				signal.Notify(c, s)
+			}
 		}
 	}
-	go func() { // until Stop
-		defer close(r.done)
+	r.receiving.Go(func() { // until Stop
 		for s := range r.signals {
 			r.take(s)
 		}
-	}()
+	})
+	r.receiving.Go(func() { // until Stop
+		for range r.suspends {
+			r.suspend()
+			select {
+			case <-r.suspends: // it came before this process stopped
+			default:
+			}
+		}
+	})
+	r.receiving.Go(func() { // until Stop
+		for range r.continues {
+			r.continued.Store(time.Now().UnixNano())
+		}
+	})
 	return r, ctx
 }
 
@@ -83,31 +110,44 @@ func (r *Relay) take(s os.Signal) {
 // Start starts the command as [Start] does. Signals that arrive during the start are passed
 // on too, because the command may be ready for them before Start returns. So is a signal that
 // arrived too late to end the wait.
-func (r *Relay) Start(program string, argv, env []string, life *Lifetime) (*Job, error) {
+//
+// After a SIGTSTP the command is continued only if held returns true. Otherwise the caller
+// must end it.
+func (r *Relay) Start(program string, argv, env []string, life *Lifetime, held func() bool) (*Job, error) {
+	r.starts.RLock()
+	defer r.starts.RUnlock()
 	r.begin()
 	j, err := Start(program, argv, env, life)
 	if err != nil {
 		r.pass(nil)
 		return nil, err
 	}
+	j.held = held
 	r.pass(j)
 	return j, nil
 }
 
-// Add passes signals on to j too, until remove, and first the signal that has ended the context. Such
-// a signal ends the context although j runs.
-func (r *Relay) Add(j *Job) (remove func()) {
+// StartBeside is Start for one of several commands, with another stdin. Data that the command
+// does not read is dropped. Signals are passed on to the command until remove. The first is the
+// one that has ended the context. Such a signal ends the context although the command runs.
+func (r *Relay) StartBeside(program string, argv, env []string, life *Lifetime, held func() bool, stdin io.Reader) (j *Job, remove func(), err error) {
+	r.starts.RLock()
+	defer r.starts.RUnlock()
+	if j, err = startWith(program, argv, env, life, stdin); err != nil {
+		return nil, nil, err
+	}
+	j.held = held
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	r.beside[j] = true
 	if r.early != nil {
 		j.Pass(r.early)
 	}
-	return func() {
+	return j, func() {
 		r.mu.Lock()
 		defer r.mu.Unlock()
 		delete(r.beside, j)
-	}
+	}, nil
 }
 
 func (r *Relay) begin() {
@@ -161,9 +201,11 @@ func (r *Relay) Interruptible(ctx context.Context) context.Context {
 
 // Stop receives no more signals and ends the context.
 func (r *Relay) Stop() {
-	signal.Stop(r.signals)
-	close(r.signals)
-	<-r.done
+	for _, c := range []chan os.Signal{r.signals, r.suspends, r.continues} {
+		signal.Stop(c)
+		close(c)
+	}
+	r.receiving.Wait()
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	r.cancel(nil)

@@ -136,9 +136,10 @@ func TestUpgradePassesOverASilentProcess(t *testing.T) {
 	temp := must.Get(os.MkdirTemp("/tmp", "upgrade-"))(t) // the path of a socket must be short
 	t.Cleanup(func() { _ = os.RemoveAll(temp) })
 	t.Setenv("TMPDIR", temp)
+	t.Setenv("XDG_RUNTIME_DIR", "/none")
 	sockets := filepath.Join(temp, fmt.Sprint("zkrecipes-", os.Geteuid()))
 	must.Do(t, os.Mkdir(sockets, 0o700))
-	stopped := must.Get(net.Listen("unix", filepath.Join(sockets, "7.sock")))(t) // accepts nothing
+	stopped := must.Get(net.Listen("unix", filepath.Join(sockets, "7-1.sock")))(t) // accepts nothing
 	defer stopped.Close()
 	var said strings.Builder
 	v := &upgradeVerb{pids: []int{7, 8}, timeout: 50 * time.Millisecond}

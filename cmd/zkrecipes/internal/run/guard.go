@@ -137,7 +137,9 @@ zkrecipes passes signals on to the command. Before the command runs, a signal en
 wait, and nothing is left behind. Under systemd set KillMode=mixed, so that the lock is
 held until the command has ended.
 
-A zkrecipes that is stopped (Ctrl-Z) loses the hold at the session timeout. If zkrecipes
+SIGTSTP (Ctrl-Z) stops the command and then zkrecipes; after the session timeout the hold
+is lost. SIGCONT for zkrecipes continues both, or ends the command after a loss. SIGSTOP
+cannot be passed on: it stops zkrecipes only, and the command runs on. If zkrecipes
 is killed, the command is killed too, on Linux. Then PATH is held until all processes
 that the command has started have ended, as with flock; a process that has closed its
 descriptors does not count. If the hold is lost then, nothing ends these processes.

@@ -55,7 +55,7 @@ func (g *guard) hold(h grant, t *verb.Tool, r *job.Relay, program string) (*hold
 		tokens, _ := json.Marshal(all.Tokens()) // a map of numbers has no error
 		env = append(env, tokensEnv+"="+string(tokens))
 	}
-	j, err := r.Start(program, g.argv, env, g.life)
+	j, err := r.Start(program, g.argv, env, g.life, func() bool { return h.Err() == nil })
 	if err != nil {
 		g.release(h, t)
 		return nil, exit.With(exit.Cannot, "command %s: %w", g.argv[0], err)

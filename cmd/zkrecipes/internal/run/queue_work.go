@@ -174,10 +174,10 @@ func (v *queueWorkVerb) handle(d recipes.Delivery) error {
 	if v.argument {
 		argv, stdin = append(argv[:len(argv):len(argv)], string(d.Element().Data)), strings.NewReader("")
 	}
-	j, err := job.StartWith(v.program, argv, []string{
+	j, remove, err := v.relay.StartBeside(v.program, argv, []string{
 		tokenEnv + "=" + strconv.FormatInt(int64(d.Token()), 10), znodeEnv + "=" + d.Znode(), pathEnv + "=" + v.path,
 		elementEnv + "=" + string(d.Element().ID), attemptEnv + "=" + strconv.Itoa(d.Attempt()),
-	}, v.life, stdin)
+	}, v.life, func() bool { return d.Err() == nil }, stdin)
 	unfit := v.argument && (errors.Is(err, syscall.E2BIG) || errors.Is(err, syscall.EINVAL)) // data that no argument may be
 	switch {
 	case unfit:
@@ -185,7 +185,7 @@ func (v *queueWorkVerb) handle(d recipes.Delivery) error {
 	case err != nil:
 		return exit.With(exit.Cannot, "command %s: %w", v.argv[0], err)
 	}
-	defer v.relay.Add(j)()
+	defer remove()
 	select { // after a signal too, without a time limit: the claim is held
 	case <-j.Exited():
 	case <-lost:

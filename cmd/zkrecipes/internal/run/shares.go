@@ -230,7 +230,7 @@ func (v *sharesVerb) change(ctx *context.Context, p recipes.Portion, list []reci
 	if len(tokens) == 0 {
 		return 0, false
 	}
-	return v.start(text)
+	return v.start(p, text)
 }
 
 // receive records what is to be given up one day, and drops what was.
@@ -271,10 +271,10 @@ func tokensOf(list []recipes.Share) map[int]recipes.Token {
 }
 
 // start starts the command with the numbers of v.tokens. The results are those of change.
-func (v *sharesVerb) start(text string) (code int, ended bool) {
+func (v *sharesVerb) start(p recipes.Portion, text string) (code int, ended bool) {
 	inJSON, _ := json.Marshal(v.tokens) // a map of numbers has no error
 	env := []string{pathEnv + "=" + v.path, sharesEnv + "=" + text, tokensEnv + "=" + string(inJSON), sharesFileEnv + "=" + v.file}
-	j, err := v.relay.Start(v.program, v.argv, env, v.life)
+	j, err := v.relay.Start(v.program, v.argv, env, v.life, func() bool { return p.Err() == nil })
 	if err != nil {
 		v.t.Event(verb.Event{Event: "failed", Path: v.path, Cause: err.Error()}, fmt.Sprintf("command %s: %v", v.argv[0], err))
 		return exit.Cannot, true
@@ -294,7 +294,7 @@ func (v *sharesVerb) hangUp(ctx *context.Context, p recipes.Portion, text string
 		return exit.Own, true
 	}
 	if v.running == nil {
-		return v.start(text)
+		return v.start(p, text)
 	}
 	v.running.Pass(syscall.SIGHUP)
 	missing := v.except(v.tokens)

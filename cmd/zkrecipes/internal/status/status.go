@@ -60,22 +60,23 @@ func Listen(address string) (*Server, error) {
 	onlyRecipes := sdkmetric.WithView(func(i sdkmetric.Instrument) (sdkmetric.Stream, bool) {
 		return sdkmetric.Stream{Aggregation: sdkmetric.AggregationDrop{}}, i.Scope.Name != telemetry.Scope
 	})
-	listener, err := net.Listen("tcp", address)
+	tcp, err := net.Listen("tcp", address)
 	if err != nil {
 		return nil, err
 	}
 	s := &Server{
 		Meters:   sdkmetric.NewMeterProvider(sdkmetric.WithReader(exporter), onlyRecipes),
-		listener: listener, done: make(chan struct{}), grants: make(map[*held]struct{}),
+		listener: &listener{Listener: tcp, scarce: scarce}, done: make(chan struct{}), grants: make(map[*held]struct{}),
 	}
 	mux := http.NewServeMux()
 	mux.HandleFunc("GET /healthz", s.healthz)
 	mux.HandleFunc("GET /leader", s.leader)
 	mux.Handle("GET /metrics", promhttp.HandlerFor(registry, promhttp.HandlerOpts{}))
-	s.http = &http.Server{Handler: mux, ReadTimeout: 10 * time.Second, WriteTimeout: 10 * time.Second, MaxHeaderBytes: 16 << 10}
-	go func() { // until Close
+	s.http = &http.Server{Handler: mux, ReadTimeout: 5 * time.Second, WriteTimeout: 10 * time.Second, MaxHeaderBytes: 16 << 10}
+	s.http.SetKeepAlivesEnabled(false) // an idle connection keeps a descriptor
+	go func() {                        // until Close
 		defer close(s.done)
-		_ = s.http.Serve(listener)
+		_ = s.http.Serve(s.listener)
 	}()
 	return s, nil
 }

@@ -2,16 +2,22 @@ package verb
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
 	"fmt"
+	"io"
+	"maps"
+	"math/rand/v2"
 	"net"
 	"net/http"
 	"os"
 	"path/filepath"
+	"slices"
 	"strconv"
 	"strings"
+	"sync"
 	"syscall"
 	"time"
 
@@ -20,9 +26,13 @@ import (
 )
 
 // A zkrecipes that waits or runs a command listens on a Unix socket, for the requests of
-// upgrade-plugin. The name of the socket is the process's number. Its directory belongs to the
-// user, and no other user can enter it. A signal would not do: it belongs to the command, and
-// it has no answer.
+// upgrade-plugin. The name of the socket begins with the process's number. Its directory belongs
+// to the user, and no other user can enter it. A signal would not do: it belongs to the command,
+// and it has no answer.
+//
+// The name also has a random number, so no other process ever listens on a socket of that name.
+// The socket gets the name when it listens. So a socket that refuses a connection belongs to a
+// process that has ended, and can be removed at any time.
 
 // Upgraded is the answer to RequestUpgrade: the numbers of the plugin processes, or an error.
 type Upgraded struct {
@@ -34,32 +44,122 @@ type Upgraded struct {
 // ErrNoProcess means that no zkrecipes with this number listens.
 var ErrNoProcess = errors.New("no zkrecipes of this user with this number runs a command or waits")
 
-// longestTemp is the longest directory for temporary files in which the path of a socket has at
-// most 103 bytes, which all systems allow.
-const longestTemp = 103 - len("/zkrecipes-4294967295/4194304.sock")
+// longestDir is the longest directory in which the path of a socket has at most 103 bytes, which
+// all systems allow.
+const longestDir = 103 - len("/4194304-ffffffff.new")
 
-// controlDir returns the directory of the sockets, and creates it.
-func controlDir() (string, error) {
-	temp := os.TempDir()
-	if len(temp) > longestTemp {
-		temp = "/tmp"
+// socketExt ends the name of a socket that listens.
+const socketExt = ".sock"
+
+// controlDirs returns the directories in which sockets can be, the preferred one first. That of
+// the user's runtime is not cleaned by age, as that for temporary files is. But it exists only
+// while the user is logged in, so a process that was started before uses the other one.
+func controlDirs() (dirs []string) {
+	runtime := cmp.Or(os.Getenv("XDG_RUNTIME_DIR"), fmt.Sprintf("/run/user/%d", os.Geteuid()))
+	if info, err := os.Stat(runtime); err == nil && filepath.IsAbs(runtime) && private(info) {
+		dirs = append(dirs, filepath.Join(runtime, "zkrecipes"))
 	}
-	dir := filepath.Join(temp, fmt.Sprintf("zkrecipes-%d", os.Geteuid()))
-	if err := os.Mkdir(dir, 0o700); err != nil && !errors.Is(err, os.ErrExist) {
-		return "", err
+	name, tooLong := fmt.Sprintf("zkrecipes-%d", os.Geteuid()), func(dir string) bool { return len(dir) > longestDir }
+	temp := filepath.Join(os.TempDir(), name)
+	if tooLong(temp) {
+		temp = filepath.Join("/tmp", name)
 	}
-	if info, err := os.Lstat(dir); err != nil || !private(info) {
-		return "", fmt.Errorf("%s is not a directory that only this user can enter", dir)
-	}
-	return dir, nil
+	return append(slices.DeleteFunc(dirs, tooLong), temp)
 }
 
-func controlSocket(dir string, pid int) string { return filepath.Join(dir, strconv.Itoa(pid)+".sock") }
+// makeControlDir creates the first directory in which a socket can be created.
+func makeControlDir() (dir string, err error) {
+	for _, dir := range controlDirs() {
+		if err = os.Mkdir(dir, 0o700); err != nil && !errors.Is(err, os.ErrExist) {
+			continue
+		}
+		if err = checkControlDir(dir); err == nil {
+			return dir, nil
+		}
+	}
+	return "", err
+}
+
+func checkControlDir(dir string) error {
+	info, err := os.Lstat(dir)
+	if err == nil && !private(info) {
+		err = fmt.Errorf("%s is not a directory that only this user can enter", dir)
+	}
+	return err
+}
+
+// controlSockets returns the sockets of all processes by their numbers. Those of processes that
+// were killed are among them.
+func controlSockets() (map[int][]string, error) {
+	sockets := make(map[int][]string)
+	for _, dir := range controlDirs() {
+		err := checkControlDir(dir)
+		if errors.Is(err, os.ErrNotExist) {
+			continue
+		}
+		if err != nil {
+			return nil, err
+		}
+		entries, err := os.ReadDir(dir)
+		if err != nil && !errors.Is(err, os.ErrNotExist) {
+			return nil, err
+		}
+		for _, e := range entries {
+			name, listens := strings.CutSuffix(e.Name(), socketExt)
+			number, _, _ := strings.Cut(name, "-")
+			if pid, err := strconv.Atoi(number); err == nil && listens {
+				sockets[pid] = append(sockets[pid], filepath.Join(dir, e.Name()))
+			}
+		}
+	}
+	return sockets, nil
+}
 
 // control serves the requests for one process.
 type control struct {
 	server http.Server
-	served chan struct{}
+	tasks  sync.WaitGroup
+	stop   chan struct{}
+}
+
+// controlSocket is a socket that listens.
+type controlSocket struct {
+	net.Listener
+	path string
+	lock io.Closer // of the directory, so that systemd-tmpfiles does not clean it
+}
+
+// listenControl creates a socket, and locks its directory.
+func listenControl() (*controlSocket, error) {
+	dir, err := makeControlDir()
+	if err != nil {
+		return nil, err
+	}
+	s := &controlSocket{path: filepath.Join(dir, fmt.Sprintf("%d-%08x", os.Getpid(), rand.Uint32()))}
+	if s.lock, err = lockDirectory(dir); err != nil {
+		return nil, err
+	}
+	s.Listener, err = net.ListenUnix("unix", &net.UnixAddr{Net: "unix", Name: s.path + ".new"})
+	if err != nil {
+		return nil, errors.Join(err, s.lock.Close())
+	}
+	s.Listener.(*net.UnixListener).SetUnlinkOnClose(false)
+	if err = os.Rename(s.path+".new", s.path+socketExt); err != nil {
+		return nil, errors.Join(err, s.Close(), os.Remove(s.path+".new"))
+	}
+	s.path += socketExt
+	return s, nil
+}
+
+// vanished reports whether another program has removed the socket.
+func (s *controlSocket) vanished() bool {
+	_, err := os.Lstat(s.path)
+	return errors.Is(err, os.ErrNotExist)
+}
+
+// Close implements net.Listener.
+func (s *controlSocket) Close() error {
+	return errors.Join(s.Listener.Close(), s.lock.Close())
 }
 
 // serveControl listens until close. It returns nil on systems without such sockets, and if
@@ -69,20 +169,7 @@ func (c *connection) serveControl() (*control, error) {
 	if !ok || !ControlSupported {
 		return nil, nil
 	}
-	dir, err := controlDir()
-	if err != nil {
-		return nil, err
-	}
-	socket := controlSocket(dir, os.Getpid())
-	listener, err := net.Listen("unix", socket)
-	if errors.Is(err, syscall.EADDRINUSE) { // of a process that was killed
-		if other, failed := net.Dial("unix", socket); failed == nil { // in another PID namespace
-			_ = other.Close()
-			return nil, err
-		}
-		_ = os.Remove(socket)
-		listener, err = net.Listen("unix", socket)
-	}
+	socket, err := listenControl()
 	if err != nil {
 		return nil, err
 	}
@@ -90,19 +177,45 @@ func (c *connection) serveControl() (*control, error) {
 	mux.HandleFunc("POST /upgrade", func(w http.ResponseWriter, r *http.Request) {
 		_ = json.NewEncoder(w).Encode(c.upgrade(r.Context(), s))
 	})
-	ctl := &control{server: http.Server{Handler: mux}, served: make(chan struct{})}
-	go func() { // until close
-		defer close(ctl.served)
-		_ = ctl.server.Serve(listener)
-	}()
+	ctl := &control{server: http.Server{Handler: mux}, stop: make(chan struct{})}
+	ctl.tasks.Go(func() { ctl.keep(socket, socketCheck) })
 	return ctl, nil
+}
+
+// socketCheck is the interval of checks that the socket exists.
+const socketCheck = time.Minute
+
+// keep serves on a socket until close. If the socket vanishes, keep creates another. A cleaner may
+// not honour the lock, and the directory of a user's runtime is removed when the user logs out.
+func (c *control) keep(socket *controlSocket, every time.Duration) {
+	check := time.NewTicker(every)
+	defer check.Stop()
+	serve := func(s *controlSocket) { c.tasks.Go(func() { _ = c.server.Serve(s) }) }
+	serve(socket)
+	for {
+		select {
+		case <-check.C:
+			if !socket.vanished() {
+				continue
+			}
+			if next, err := listenControl(); err == nil {
+				_ = socket.Close()
+				socket = next
+				serve(socket)
+			}
+		case <-c.stop:
+			_ = os.Remove(socket.path)
+			_ = c.server.Close()
+			return
+		}
+	}
 }
 
 // close removes the socket and ends a request, which then has no answer.
 func (c *control) close() {
 	if c != nil {
-		_ = c.server.Close()
-		<-c.served
+		close(c.stop)
+		c.tasks.Wait()
 	}
 }
 
@@ -127,19 +240,9 @@ func (c *connection) upgrade(ctx context.Context, s *host.Supervisor) (u Upgrade
 
 // Controlled returns the numbers of the processes of this user that listen, and of those that
 // were killed. RequestUpgrade returns ErrNoProcess for the latter.
-func Controlled() (pids []int, err error) {
-	dir, err := controlDir()
-	if err != nil {
-		return nil, err
-	}
-	entries, err := os.ReadDir(dir)
-	for _, e := range entries {
-		name, _ := strings.CutSuffix(e.Name(), ".sock")
-		if pid, err := strconv.Atoi(name); err == nil {
-			pids = append(pids, pid)
-		}
-	}
-	return pids, err
+func Controlled() ([]int, error) {
+	sockets, err := controlSockets()
+	return slices.Sorted(maps.Keys(sockets)), err
 }
 
 // RequestUpgrade makes a zkrecipes replace its plugin, and waits for the result, for timeout at
@@ -147,11 +250,19 @@ func Controlled() (pids []int, err error) {
 func RequestUpgrade(ctx context.Context, pid int, timeout time.Duration) (u Upgraded, err error) {
 	ctx, cancel := within(ctx, timeout)
 	defer cancel()
-	dir, err := controlDir()
+	sockets, err := controlSockets()
 	if err != nil {
 		return u, err
 	}
-	socket := controlSocket(dir, pid)
+	for _, socket := range sockets[pid] {
+		if u, err = requestUpgrade(ctx, socket, timeout); !errors.Is(err, ErrNoProcess) {
+			return u, err
+		}
+	}
+	return u, ErrNoProcess
+}
+
+func requestUpgrade(ctx context.Context, socket string, timeout time.Duration) (u Upgraded, err error) {
 	client := http.Client{Transport: &http.Transport{
 		DisableKeepAlives: true,
 		DialContext: func(ctx context.Context, _, _ string) (net.Conn, error) {

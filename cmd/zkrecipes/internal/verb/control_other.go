@@ -2,9 +2,15 @@
 
 package verb
 
-import "io/fs"
+import (
+	"errors"
+	"io"
+	"io/fs"
+)
 
 // ControlSupported reports whether RequestUpgrade works on this system.
 const ControlSupported = false
 
 func private(fs.FileInfo) bool { return false }
+
+func lockDirectory(string) (io.Closer, error) { return nil, errors.ErrUnsupported }
