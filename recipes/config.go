@@ -50,9 +50,9 @@ type SessionConfig struct {
 	//
 	// Contenders that wait by Handoff, and their path if they create it, get this ACL
 	// without the permissions to write and to change the ACL. Only sessions with the same
-	// Digest get those; without a Digest, the sessions without one. A session without a
-	// Digest, a password in SASL or a key in TLS, whose ACL does not allow world:anyone to
-	// delete, waits by Predecessor instead.
+	// Digest get those; without a Digest, the sessions without one. If the ACL does not
+	// allow world:anyone to delete, the session needs a secret for that: a Digest, a password
+	// in SASL together with TLS, or a key in TLS. Without one it waits by Predecessor.
 	//
 	// Contenders of one path must be able to read each other's znodes and their own. A
 	// server does not notify a session of the deletion of a znode that it may not read. So

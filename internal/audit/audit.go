@@ -44,7 +44,7 @@ type auditor struct {
 	writes  map[int64][]time.Time         // by token
 	queues  queues
 
-	header   txnlog.Header // of the last transaction that was applied
+	header   txnlog.Header // of the last transaction that was applied; its time as clock returns it
 	recent   [1 << 16]txnlog.Header
 	last     int64 // zxid; before the first transaction -1
 	previous int64 // zxid of the record before, which can be smaller
@@ -116,7 +116,7 @@ func (a *auditor) forget() {
 		a.end(c, "unknown")
 	}
 	a.byPath, a.owned = map[string]*contender{}, map[int64]map[*contender]bool{}
-	a.queues.claims, a.queues.owned, a.queues.decided = map[string]*claim{}, map[int64]map[string]bool{}, map[string]string{}
+	a.queues.claims, a.queues.owned, a.queues.decided = map[string]*claim{}, map[int64]map[string]bool{}, map[string][2]string{}
 	for _, q := range a.queues.byPath {
 		clear(q.elements)
 	}
@@ -179,6 +179,7 @@ func (a *auditor) transaction(files *txnlog.Files, log *txnlog.Log, changes []tx
 		}
 	}
 	a.header, a.last = h, h.Zxid
+	a.header.Time = a.clock(h)
 	a.recent[h.Zxid%int64(len(a.recent))] = h
 	if h.Zxid <= a.skip {
 		return changes, nil
@@ -255,29 +256,37 @@ func (a *auditor) load(f *txnlog.File) error {
 	if err != nil {
 		return fmt.Errorf("%s: %w", f.Name, err)
 	}
-	var nodes []txnlog.Node // which are used only if the checksum is right
+	type node struct {
+		path    string
+		data    []byte
+		header  txnlog.Header // of its creation
+		changed int64         // its mzxid
+	}
+	var nodes []node // which are used only if the checksum is right
 	err = snapshot.Read(nil, func(n *txnlog.Node) {
-		if n.Czxid <= f.Zxid && a.below(n.Path) {
-			one := *n
-			one.Path, one.Data = bytes.Clone(n.Path), bytes.Clone(n.Data)
-			nodes = append(nodes, one)
+		owner := n.EphemeralOwner
+		if owner == -1<<63 || byte(owner>>56) == 0xff { // a container, or a time to live
+			owner = 0
+		}
+		if n.Czxid > f.Zxid || !a.below(n.Path) {
+			return
+		}
+		if data, ok := needed(n.Path, n.Data, owner != 0); ok {
+			nodes = append(nodes, node{string(n.Path), bytes.Clone(data), txnlog.Header{Session: owner, Zxid: n.Czxid, Time: n.Ctime}, n.Mzxid})
 		}
 	})
 	if err != nil {
 		return fmt.Errorf("%s: %w", f.Name, err)
 	}
-	slices.SortFunc(nodes, func(x, y txnlog.Node) int { return cmp.Compare(x.Czxid, y.Czxid) }) // elements before their claims
+	slices.SortFunc(nodes, func(x, y node) int { return cmp.Compare(x.header.Zxid, y.header.Zxid) }) // elements before their claims
 	current := a.header
 	a.loading = true
 	for _, n := range nodes {
-		owner := n.EphemeralOwner
-		if owner == -1<<63 || byte(owner>>56) == 0xff { // a container, or a time to live
-			owner = 0
-		}
-		a.header = txnlog.Header{Session: owner, Zxid: n.Czxid, Time: n.Ctime}
-		a.create(string(n.Path), n.Data, owner != 0)
-		if c := a.byPath[string(n.Path)]; c != nil {
-			c.numbered(n.Data, n.Mzxid)
+		a.header = n.header
+		a.header.Time = a.clock(n.header)
+		a.create(n.path, n.data, n.header.Session != 0)
+		if c := a.byPath[n.path]; c != nil {
+			c.numbered(n.data, n.changed)
 		}
 	}
 	a.header = current
@@ -285,6 +294,19 @@ func (a *auditor) load(f *txnlog.File) error {
 	a.loading = false
 	return nil
 }
+
+// clock returns the time of a transaction. JSON has years of four digits, and durations between
+// such times fit into milliseconds. A time that no clock shows becomes the next one in that range.
+func (a *auditor) clock(h txnlog.Header) int64 {
+	ms := min(max(h.Time, 0), latest)
+	if ms != h.Time {
+		a.gap("the time of transaction 0x%x is %d ms since 1970, and counts as %s: the leader's clock was wrong", h.Zxid, h.Time, at(ms).Format(stamp))
+	}
+	return ms
+}
+
+// latest is the last millisecond of the year 9999, since 1970.
+const latest = 253_402_300_799_999
 
 // below reports whether the path is the audited one, or below it.
 func (a *auditor) below(path []byte) bool {

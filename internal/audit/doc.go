@@ -4,8 +4,9 @@
 //  1. [txnlog.Find] finds the transaction logs and the snapshots.
 //  2. [Audit] reads the logs once, in order, and returns a [Report].
 //
-// Memory grows with the contenders at the same time and with the number of lines. It does not grow
-// with the length of the logs.
+// Memory grows with the contenders and the elements of queues at the same time, and with the number
+// of lines, queues and decided transactions. It does not grow with the length of the logs, and not
+// with the other znodes of a snapshot or with their data.
 //
 // # What a log proves
 //

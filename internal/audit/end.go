@@ -47,7 +47,7 @@ func (a *auditor) end(c *contender, how string) {
 	}
 	held := "held"
 	if !c.unknown {
-		held = fmt.Sprintf("had held for %v", time.Duration(max(now-c.since, 0))*time.Millisecond)
+		held = fmt.Sprintf("had held for %v", milliseconds(max(now-c.since, 0)))
 	}
 	l.Ended[how]++
 	switch how {
@@ -65,7 +65,7 @@ func (a *auditor) besides(c *contender) {
 	a.header.Zxid, a.header.Time = c.from.Zxid, c.from.Time.UnixMilli()
 	late, early := c.recipe, c.beside.recipe
 	a.finding(Beside, c.line.Path, "%s (%s %s) was granted while %s (%s %s) held, for %v: these recipes ignore each other", name(c), late.dialect, late.name, name(c.beside), early.dialect, early.name,
-		time.Duration(max(cmp.Or(c.beside.ended, current.Time)-a.header.Time, 0))*time.Millisecond)
+		milliseconds(max(cmp.Or(c.beside.ended, current.Time)-a.header.Time, 0)))
 	a.header = current
 }
 

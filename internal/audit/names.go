@@ -102,6 +102,27 @@ func (c *contender) ahead(other *contender) bool {
 	return c.sequence-other.sequence < 0 // numbers wrap
 }
 
+// needed returns what the audit needs of a znode's data. ok is false if it needs nothing of the
+// znode, as of almost all in a snapshot. It does not allocate in proportion to the data.
+func needed(path, data []byte, ephemeral bool) (part []byte, ok bool) {
+	name := string(path)
+	base := gopath.Base(name)
+	p, contends := placeOf(name)
+	switch {
+	case contends && (ephemeral || p.recipe != kazooSemaphore), permitsIn(data) > 0:
+		return data[:min(len(data), mostData)], true
+	case base == decisionName:
+		text, id, ok := decisionIn(data)
+		return []byte(text + "\n" + id), ok
+	case elementName.MatchString(base):
+		return nil, true
+	}
+	return nil, gopath.Base(gopath.Dir(name)) == claimsName && claimName.MatchString(base)
+}
+
+// mostData is how much of a znode's data the audit reads.
+const mostData = 400
+
 // permitsIn returns the number of permits in the data of a semaphore's path, ours or kazoo's, or 0.
 func permitsIn(data []byte) int {
 	if len(data) > 32 { // the data of another program
@@ -124,7 +145,7 @@ const (
 
 // readData returns the application's data, shortened, and the marks of a contender.
 func readData(data []byte) (text string, asked, downgraded bool) {
-	text = string(data[:min(len(data), 400)])
+	text = string(data[:min(len(data), mostData)])
 	if strings.HasPrefix(text, "_p_") && len(text) >= bareHeader && text[bareHeader-1] == '-' {
 		text = text[bareHeader:]
 	}
@@ -137,5 +158,5 @@ func readData(data []byte) (text string, asked, downgraded bool) {
 			downgraded = downgraded || word == "downgraded"
 		}
 	}
-	return text[:min(len(text), 80)], asked, downgraded
+	return strings.Clone(text[:min(len(text), 80)]), asked, downgraded // without the rest in memory
 }

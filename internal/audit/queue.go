@@ -1,12 +1,12 @@
 package audit
 
 import (
+	"bytes"
 	"cmp"
 	"fmt"
 	gopath "path"
 	"regexp"
 	"slices"
-	"strings"
 )
 
 // Queue is a queue: the elements at one path.
@@ -43,7 +43,7 @@ type queues struct {
 	byPath  map[string]*queue
 	claims  map[string]*claim
 	owned   map[int64]map[string]bool // the paths of claims and ephemeral elements, by session
-	decided map[string]string         // by the path of the transaction
+	decided map[string][2]string      // the text and the ID, by the path of the transaction
 	alone   bool                      // the transaction has only one change
 }
 
@@ -73,13 +73,18 @@ var (
 	libraries   = map[string]string{"queue-": "zookeeper", "qn-": "curator", "entry-": "kazoo"} // by the prefix of elements
 )
 
+const (
+	claimsName   = "claims"   // the parent of claims
+	decisionName = "decision" // of a two-phase commit
+)
+
 // createOther applies the creation of a znode that does not belong to a line.
 func (a *auditor) createOther(path string, data []byte, ephemeral bool) {
 	dir, base := gopath.Dir(path), gopath.Base(path)
 	above := a.queues.byPath[gopath.Dir(dir)]
 	claimed, element := claimName.FindStringSubmatch(base), elementName.FindStringSubmatch(base)
 	switch {
-	case gopath.Base(dir) == "claims" && claimed != nil && above != nil:
+	case gopath.Base(dir) == claimsName && claimed != nil && above != nil:
 		a.receive(path, above, claimed[1])
 	case gopath.Base(dir) == "dead" && element != nil && above != nil:
 		if e := above.elements[base]; e != nil {
@@ -88,8 +93,8 @@ func (a *auditor) createOther(path string, data []byte, ephemeral bool) {
 		return
 	case element != nil:
 		a.putElement(dir, base, libraries[element[1]])
-	case base == "decision":
-		a.decide(dir, string(data))
+	case base == decisionName:
+		a.decide(dir, data)
 		return
 	default:
 		return
@@ -187,18 +192,27 @@ func (a *auditor) deleteQueued(path string, expired bool) bool {
 
 // decide notes a decision: "commit" or "abort" and the reason, and on the next line the transaction's
 // ID. There is one decision of an ID.
-func (a *auditor) decide(dir, data string) {
-	text, id, _ := strings.Cut(data, "\n")
-	if word, _, _ := strings.Cut(text, " "); word != "commit" && word != "abort" || id == "" {
+func (a *auditor) decide(dir string, data []byte) {
+	text, id, ok := decisionIn(data)
+	if !ok {
 		return
 	}
-	if before := a.queues.decided[dir]; strings.HasSuffix(before, id) && before != data {
-		a.finding(TwoDecisions, dir, "session 0x%x decided %s, after %s", uint64(a.header.Session), text, strings.TrimSuffix(before, "\n"+id))
+	if before := a.queues.decided[dir]; before[1] == id && before[0] != text {
+		a.finding(TwoDecisions, dir, "session 0x%x decided %s, after %s", uint64(a.header.Session), text, before[0])
 	}
-	a.queues.decided[dir] = data
+	a.queues.decided[dir] = [2]string{text, id}
 	if !a.loading && len(a.report.Decisions) < MaxFindings {
 		a.report.Decisions = append(a.report.Decisions, Decision{a.moment(), dir, id, text, fmt.Sprintf("0x%x", uint64(a.header.Session))})
 	}
+}
+
+// decisionIn parses the data of a decision, and shortens a long reason.
+func decisionIn(data []byte) (text, id string, ok bool) {
+	line, rest, _ := bytes.Cut(data, []byte("\n"))
+	if word, _, _ := bytes.Cut(line, []byte(" ")); string(word) != "commit" && string(word) != "abort" || len(rest) == 0 || len(rest) > mostData {
+		return "", "", false
+	}
+	return string(line[:min(len(line), mostData)]), string(rest), true
 }
 
 // finishQueues completes the report's queues.

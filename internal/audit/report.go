@@ -2,6 +2,7 @@ package audit
 
 import (
 	"encoding/json"
+	"math"
 	"math/bits"
 	"slices"
 	"time"
@@ -161,7 +162,19 @@ func (d *Durations) Add(ms int64) {
 func (d *Durations) Count() int { return d.n }
 
 // Quantile returns the smallest duration that is not below the part q of all. 1 is the largest.
-func (d *Durations) Quantile(q float64) time.Duration {
+// Above 292 years it is the largest time.Duration.
+func (d *Durations) Quantile(q float64) time.Duration { return milliseconds(d.quantile(q)) }
+
+// milliseconds converts a duration. It returns the largest one instead of one that is too large.
+func milliseconds(ms int64) time.Duration {
+	if ms > math.MaxInt64/int64(time.Millisecond) {
+		return math.MaxInt64
+	}
+	return time.Duration(ms) * time.Millisecond
+}
+
+// quantile is Quantile in milliseconds.
+func (d *Durations) quantile(q float64) int64 {
 	keys := make([]int64, 0, len(d.counts))
 	for k := range d.counts {
 		keys = append(keys, k)
@@ -177,7 +190,7 @@ func (d *Durations) Quantile(q float64) time.Duration {
 	if q == 1 {
 		found = d.max
 	}
-	return time.Duration(found) * time.Millisecond
+	return found
 }
 
 // MarshalJSON implements json.Marshaler.
@@ -187,5 +200,5 @@ func (d Durations) MarshalJSON() ([]byte, error) {
 		P50   int64 `json:"p50_ms"`
 		P99   int64 `json:"p99_ms"`
 		Max   int64 `json:"max_ms"`
-	}{d.n, d.Quantile(0.5).Milliseconds(), d.Quantile(0.99).Milliseconds(), d.max})
+	}{d.n, d.quantile(0.5), d.quantile(0.99), d.max})
 }

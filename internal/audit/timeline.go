@@ -67,8 +67,9 @@ func (t *Timeline) Add(h Hold) {
 		s = &strip{}
 		t.strips[key] = s
 	}
-	from, to := max(h.Granted.UnixMilli()-t.start, 0), max(h.Ended.UnixMilli()-t.start, 0)
-	for to >= spans*t.span {
+	from := max(h.Granted.UnixMilli()-t.start, 0)
+	to := max(h.Ended.UnixMilli()-t.start, from) // the clock can jump back
+	for to/t.span >= spans {
 		t.merge()
 	}
 	holder := fmt.Sprintf("%s, session %s, token %d, held for %v %s", h.Znode, h.Session, h.Token, h.Ended.Sub(h.Granted), h.Data)

@@ -8,7 +8,8 @@
 //     of their checksum.
 //  4. [Snapshot.Read] passes the sessions and the znodes of a snapshot to two functions.
 //
-// Memory does not grow with the size of a file, only with its largest record.
+// Memory does not grow with the size of a file, only with its largest record. Of a compressed
+// file, a record of a log or a field of a snapshot can have at most 64 MiB.
 //
 // # What a server logs
 //

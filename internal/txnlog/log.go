@@ -65,6 +65,9 @@ func (l *Log) next() error {
 	if uint64(adler32.Checksum(record)) != sum {
 		return ErrCorrupt
 	}
+	if record[12]&0x80 != 0 {
+		return fmt.Errorf("%w: its zxid 0x%x is negative", ErrCorrupt, record[12:20])
+	}
 	l.header = Header{
 		Session: int64(binary.BigEndian.Uint64(record)),
 		Cxid:    int32(binary.BigEndian.Uint32(record[8:])),

@@ -111,16 +111,19 @@ func (s *Snapshot) nodes(pass func(*Node)) error {
 }
 
 // fields returns a decoder of the next n bytes, or of none if the file ends before.
-func (s *Snapshot) fields(n int) *jute.Decoder {
+func (s *Snapshot) fields(n int) jute.Decoder {
 	taken, err := s.stream.take(n)
 	if err != nil {
-		return &jute.Decoder{Err: jute.ErrMalformed}
+		return jute.Decoder{Err: jute.ErrMalformed}
 	}
-	return &jute.Decoder{Bytes: taken}
+	return jute.Decoder{Bytes: taken}
 }
 
 // count reads a number of elements. A wrong one ends in an error of take.
-func (s *Snapshot) count() int32 { return s.fields(4).Int32() }
+func (s *Snapshot) count() int32 {
+	d := s.fields(4)
+	return d.Int32()
+}
 
 // buffer reads a buffer or a string into space. It is nil for null.
 func (s *Snapshot) buffer(space []byte) ([]byte, error) {

@@ -10,6 +10,7 @@ import (
 	"hash"
 	"hash/adler32"
 	"io"
+	"math"
 
 	"github.com/klauspost/compress/s2"
 )
@@ -57,23 +58,32 @@ func Open(r io.Reader) (log *Log, snapshot *Snapshot, err error) {
 	return nil, &Snapshot{s}, nil
 }
 
-// stream reads the fields of a file. It never allocates more than the file contains.
+// stream reads the fields of a file. It never allocates more than the file contains, or
+// mostDecompressed if the file is compressed.
 type stream struct {
 	buffered *bufio.Reader
 	large    bytes.Buffer // a field that is larger than buffered's buffer
 	sum      hash.Hash32  // of what take has returned; nil for a log, whose records have their own
 	offset   int64        // in the file; of a compressed one, in its content
+	most     int          // bytes of a field
 }
 
 const bufferSize = 1 << 18
 
+// mostDecompressed bounds a field of a compressed file, which can be a thousand times as large
+// as the file. ZooKeeper's own bound is jute.maxbuffer, by default 1 MiB.
+const mostDecompressed = 64 << 20
+
 func newStream(r io.Reader) *stream {
-	return &stream{buffered: bufio.NewReaderSize(r, bufferSize), sum: adler32.New()}
+	return &stream{buffered: bufio.NewReaderSize(r, bufferSize), sum: adler32.New(), most: math.MaxInt}
 }
 
 // take reads n bytes. They are valid until the next call. If the file ends before, take returns
 // what is left and ErrTorn, or io.EOF if nothing is left.
 func (s *stream) take(n int) ([]byte, error) {
+	if n > s.most {
+		return nil, fmt.Errorf("%w: it has a field of %d bytes, and of a compressed file at most %d are read; if that is its size, decompress the file first", ErrCorrupt, n, s.most)
+	}
 	taken, err := s.buffered.Peek(n)
 	switch {
 	case err == nil:
@@ -103,12 +113,12 @@ func (s *stream) decompress() error {
 		if err != nil {
 			return fmt.Errorf("%w: gzip: %w", ErrCorrupt, err)
 		}
-		s.buffered = bufio.NewReaderSize(content, bufferSize)
+		s.buffered, s.most = bufio.NewReaderSize(content, bufferSize), mostDecompressed
 	case string(magic) == "\x82SNAPPY\x00":
 		if _, err := s.buffered.Discard(16); err != nil { // the magic and two versions
 			return ErrTorn
 		}
-		s.buffered = bufio.NewReaderSize(&snappyBlocks{from: s.buffered}, bufferSize)
+		s.buffered, s.most = bufio.NewReaderSize(&snappyBlocks{from: s.buffered}, bufferSize), mostDecompressed
 	}
 	return nil
 }

@@ -6,6 +6,7 @@ import (
 	"errors"
 	"io"
 	"reflect"
+	"runtime"
 	"slices"
 	"strings"
 	"testing"
@@ -222,4 +223,55 @@ func FuzzChanges(f *testing.F) {
 			}
 		}
 	})
+}
+
+// TestANegativeZxidIsCorrupt, although the checksum is right: no server writes one.
+func TestANegativeZxidIsCorrupt(t *testing.T) {
+	log := logtest.NewLog(0)
+	log.Txn(1, 1, create)
+	log.Record(txnlog.Header{Type: txnlog.Error, Zxid: -1}, nil)
+	if got, err := read(log.Bytes); !errors.Is(err, txnlog.ErrCorrupt) || len(got) != 1 || !strings.Contains(err.Error(), "0xffffffffffffffff") {
+		t.Errorf("%d records, %v", len(got), err)
+	}
+}
+
+// zeros is a compressed file: a beginning, and zeros after it.
+func zeros(t *testing.T, beginning []byte, n int) []byte {
+	var zipped bytes.Buffer
+	w := must.Get(gzip.NewWriterLevel(&zipped, gzip.BestSpeed))(t)
+	must.Get(w.Write(beginning))(t)
+	zero := make([]byte, 1<<20)
+	for ; n > 0; n -= len(zero) {
+		must.Get(w.Write(zero))(t)
+	}
+	must.Do(t, w.Close())
+	return zipped.Bytes()
+}
+
+// TestALengthInACompressedFileIsBounded: a small file does not fill the memory. What was allocated
+// is counted, and not what is live, so the collector does not matter.
+func TestALengthInACompressedFileIsBounded(t *testing.T) {
+	const size = 256 << 20
+	length := []byte{size >> 24, 0, 0, 0}
+	log := slices.Concat(logtest.NewLog(0).Bytes, make([]byte, 7), []byte{1}, length)
+	snapshot := slices.Concat(logtest.Snapshot(1, 1)[:16], make([]byte, 8), length) // no sessions, no lists; a path
+	for name, file := range map[string][]byte{"a record": zeros(t, log, size), "a path": zeros(t, snapshot, size)} {
+		var before, after runtime.MemStats
+		runtime.ReadMemStats(&before)
+		_, err := read(file)
+		if err == nil {
+			_, err = nodes(file)
+		}
+		runtime.ReadMemStats(&after)
+		if !errors.Is(err, txnlog.ErrCorrupt) || !strings.Contains(err.Error(), "decompress the file first") {
+			t.Errorf("%s: %v", name, err)
+		}
+		if used := after.TotalAlloc - before.TotalAlloc; used > size/16 {
+			t.Errorf("%s of %d bytes: allocated %d of %d", name, len(file), used, size)
+		}
+	}
+	large := logtest.Snapshot(1, 1, txnlog.Node{Path: []byte("/a"), Data: make([]byte, 32<<20)})
+	if got, err := nodes(zeros(t, large, 0)); err != nil || len(got) != 2 {
+		t.Errorf("a znode of 32 MiB: %d znodes, %v", len(got), err)
+	}
 }

@@ -31,13 +31,16 @@ const (
 // credentials derives its secret from them, so clients without the credentials can neither
 // write to its bare znodes nor delete them. A session without credentials has no identity,
 // unless it allows every client to delete its znodes.
+//
+// The digest scheme sends the secret. So a password of SASL is used only with TLS: the exchange
+// of DIGEST-MD5 does not send it, and the secret would let a listener guess it faster.
 func newIdentity(cfg recipes.SessionConfig) identity {
 	switch {
 	case cfg.Digest != nil:
 		return identity{derive(cfg.Digest.User + ":" + cfg.Digest.Password)}
 	case slices.ContainsFunc(toACL(cfg.ACL), open):
 		return identity{publishedSecret}
-	case cfg.SASL != nil && cfg.SASL.Password != "":
+	case cfg.SASL != nil && cfg.SASL.Password != "" && cfg.TLS != nil:
 		return identity{derive(cfg.SASL.User + ":" + cfg.SASL.Password)}
 	case cfg.TLS != nil && len(cfg.TLS.Key) > 0:
 		return identity{derive(string(cfg.TLS.Key))}

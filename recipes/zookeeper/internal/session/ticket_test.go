@@ -102,7 +102,7 @@ func TestWhichSessionsShareAnIdentity(t *testing.T) {
 	creator := []recipes.ACL{{Permissions: recipes.PermAll, Scheme: "auth"}}
 	readable := append(creator, recipes.ACL{Permissions: recipes.PermAll &^ recipes.PermDelete, Scheme: "world", ID: "anyone"})
 	jane, other := &recipes.Digest{User: "jane", Password: "secret"}, &recipes.Digest{User: "jane", Password: "other"}
-	byPassword := &recipes.SASL{User: "jane", Password: "secret"}
+	byPassword, encrypted := &recipes.SASL{User: "jane", Password: "secret"}, &recipes.TLS{}
 	published := newIdentity(recipes.SessionConfig{})
 	if published.secret == "" {
 		t.Error("a session of the default configuration has no identity")
@@ -115,9 +115,9 @@ func TestWhichSessionsShareAnIdentity(t *testing.T) {
 		"open, one with a certificate":     {recipes.SessionConfig{TLS: &recipes.TLS{Key: []byte("k")}}, recipes.SessionConfig{}, true},
 		"one user":                         {recipes.SessionConfig{Digest: jane, ACL: creator}, recipes.SessionConfig{Digest: jane}, true},
 		"two passwords":                    {recipes.SessionConfig{Digest: jane, ACL: creator}, recipes.SessionConfig{Digest: other, ACL: creator}, false},
-		"one SASL user":                    {recipes.SessionConfig{SASL: byPassword, ACL: creator}, recipes.SessionConfig{SASL: byPassword, ACL: readable}, true},
+		"one SASL user":                    {recipes.SessionConfig{SASL: byPassword, TLS: encrypted, ACL: creator}, recipes.SessionConfig{SASL: byPassword, TLS: encrypted, ACL: readable}, true},
 		"open, one with SASL":              {recipes.SessionConfig{SASL: byPassword}, recipes.SessionConfig{}, true},
-		"SASL and no credentials":          {recipes.SessionConfig{SASL: byPassword, ACL: creator}, recipes.SessionConfig{}, false},
+		"SASL and no credentials":          {recipes.SessionConfig{SASL: byPassword, TLS: encrypted, ACL: creator}, recipes.SessionConfig{}, false},
 		"a user and no credentials":        {recipes.SessionConfig{Digest: jane}, recipes.SessionConfig{}, false},
 		"one certificate":                  {recipes.SessionConfig{TLS: &recipes.TLS{Key: []byte("k")}, ACL: creator}, recipes.SessionConfig{TLS: &recipes.TLS{Key: []byte("k")}, ACL: readable}, true},
 		"two certificates":                 {recipes.SessionConfig{TLS: &recipes.TLS{Key: []byte("k")}, ACL: creator}, recipes.SessionConfig{TLS: &recipes.TLS{Key: []byte("l")}, ACL: creator}, false},
@@ -131,5 +131,24 @@ func TestWhichSessionsShareAnIdentity(t *testing.T) {
 		if i := newIdentity(recipes.SessionConfig{ACL: acl}); i != (identity{}) {
 			t.Errorf("a session without credentials has the identity %v for %v", i, acl)
 		}
+	}
+}
+
+// TestASASLPasswordIsNotSentAsADigest without TLS. The identity is a fast hash of user and
+// password, without a salt. Whoever records it guesses passwords faster than from the exchange.
+func TestASASLPasswordIsNotSentAsADigest(t *testing.T) {
+	creator := []recipes.ACL{{Permissions: recipes.PermAll, Scheme: "auth"}}
+	plain := recipes.SessionConfig{SASL: &recipes.SASL{Mechanism: "DIGEST-MD5", User: "jane", Password: "secret"}, ACL: creator}
+	if i := newIdentity(plain); i.secret != "" || i.credentials() != "" {
+		t.Errorf("the session would send %q", i.credentials())
+	}
+	encrypted := plain
+	encrypted.TLS = &recipes.TLS{}
+	if newIdentity(encrypted).secret == "" {
+		t.Error("with TLS the session has no identity")
+	}
+	plain.Digest = &recipes.Digest{User: "joe", Password: "sent in the clear anyway"}
+	if newIdentity(plain) != newIdentity(recipes.SessionConfig{Digest: plain.Digest}) {
+		t.Error("a digest user is ignored")
 	}
 }
