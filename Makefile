@@ -152,6 +152,7 @@ release:
 test-release:
 	@.ci/install-debs release groff-base mandoc man-db openssh-client rpm systemd zsh fish
 	ZKRECIPES_TEST_ALL=1 $(GO) test -count=1 -timeout 20m -run TestARelease ./internal/release
+	$(GO) test -count=1 -run TestAShellInsertsNamesQuoted ./cmd/zkrecipes
 
 bench: zookeeper
 	@mkdir -p bin

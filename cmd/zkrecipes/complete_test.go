@@ -76,7 +76,7 @@ func TestPathIsCompletedFromTheServers(t *testing.T) {
 			words := strings.Fields(tt.line)
 			begun := time.Now()
 			var got []string
-			if predict := command.AutocompleteArgs(); predict != nil {
+			if predict := command.Completion().Args; predict != nil {
 				got = predict.Predict(complete.Args{Completed: words[:len(words)-1], Last: words[len(words)-1]})
 			}
 			if !slices.Equal(got, tt.want) || time.Since(begun) > verb.CompletionTime || said.Len() > 0 {

@@ -38,14 +38,25 @@ Exit code: 0 if the script was written. Otherwise:
 
 type completionVerb struct{ shell string }
 
-// completions contains the script for each shell. The script calls zkrecipes with COMP_LINE,
-// and zkrecipes then prints the possible completions.
+// completions contains the script for each shell. The script calls "zkrecipes -complete", and
+// only that answers completions: a variable such as COMP_LINE, which a command inherits from
+// another program's completion, does not keep zkrecipes from its work.
+//
+// Bash inserts a completion as it is, so zkrecipes quotes it. zsh and fish quote by themselves.
 var completions = map[string]string{
-	"bash": "complete -C zkrecipes zkrecipes\n",
+	"bash": `_zkrecipes() {
+    local found
+    COMPREPLY=()
+    while IFS= read -r found; do
+        COMPREPLY+=("$found")
+    done < <(zkrecipes -complete bash "${COMP_LINE:0:COMP_POINT}" "$COMP_WORDBREAKS" 2>/dev/null)
+}
+complete -F _zkrecipes zkrecipes
+`,
 	"zsh": `#compdef zkrecipes
 _zkrecipes() {
     local -a found
-    found=("${(@f)$(COMP_LINE="${(j: :)words[1,CURRENT]}" zkrecipes)}")
+    found=(${(f)"$(zkrecipes -complete zsh "${(j: :)words[1,CURRENT]}" 2>/dev/null)"})
     compadd -- $found
 }
 if [[ "${funcstack[1]}" = _zkrecipes ]]; then
@@ -55,10 +66,7 @@ else
 fi
 `,
 	"fish": `function __complete_zkrecipes
-    set -lx COMP_LINE (commandline -cp)
-    test -z (commandline -ct)
-    and set COMP_LINE "$COMP_LINE "
-    zkrecipes
+    zkrecipes -complete fish (commandline -cp) 2>/dev/null
 end
 complete -f -c zkrecipes -a "(__complete_zkrecipes)"
 `,
@@ -102,13 +110,13 @@ func installations(home, self string) (all []installation) {
 	there := func(name string) bool { _, err := os.Stat(filepath.Join(home, name)); return err == nil }
 	for _, rc := range []string{".bashrc", ".bash_profile", ".bash_login", ".profile"} {
 		if there(rc) {
-			all = append(all, installation{file: filepath.Join(home, rc), lines: []string{"complete -C " + self + " zkrecipes"}})
+			all = append(all, installation{file: filepath.Join(home, rc), lines: []string{sourced(self, "bash")}})
 			break
 		}
 	}
 	if there(".zshrc") {
 		all = append(all, installation{file: filepath.Join(home, ".zshrc"), lines: []string{
-			"autoload -U +X bashcompinit && bashcompinit", "complete -o nospace -C " + self + " zkrecipes",
+			"autoload -Uz compinit && compinit", sourced(self, "zsh"),
 		}})
 	}
 	fish := filepath.Join(home, ".config", "fish")
@@ -116,12 +124,17 @@ func installations(home, self string) (all []installation) {
 		fish = filepath.Join(xdg, "fish")
 	}
 	if info, err := os.Stat(fish); err == nil && info.IsDir() {
-		script := strings.Replace(completions["fish"], "    zkrecipes\n", "    "+self+"\n", 1)
 		all = append(all, installation{
-			file: filepath.Join(fish, "completions", "zkrecipes.fish"), lines: strings.Split(strings.TrimSuffix(script, "\n"), "\n"), whole: true,
+			file: filepath.Join(fish, "completions", "zkrecipes.fish"), lines: strings.Split(strings.TrimSuffix(completions["fish"], "\n"), "\n"), whole: true,
 		})
 	}
 	return all
+}
+
+// sourced returns the line that reads the script of the shell, if the program still exists.
+func sourced(self, shell string) string {
+	self = quoted(self)
+	return fmt.Sprintf(`[ -x %s ] && eval "$(%[1]s completion %s)"`, self, shell)
 }
 
 // installCompletion changes the files of the shells, or undoes the change, and prints their

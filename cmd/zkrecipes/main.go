@@ -61,8 +61,11 @@ func Main() int {
 	if slices.Equal(c.Args, []string{"version"}) {
 		c.Args = []string{"-version"}
 	}
-	completing := os.Getenv("COMP_LINE") != "" // the shell asks for completions
-	if len(c.Args) == 1 && !completing {
+	c.Autocomplete = false // the library would answer whenever COMP_LINE is set
+	if len(args) > 0 && args[0] == "-complete" {
+		return answer(t, args[1:])
+	}
+	if len(c.Args) == 1 {
 		switch c.Args[0] {
 		case "-autocomplete-install", "--autocomplete-install":
 			return installCompletion(t, false)
@@ -70,7 +73,7 @@ func Main() int {
 			return installCompletion(t, true)
 		}
 	}
-	if name := c.Subcommand(); name != "" && !completing && !c.IsHelp() && !c.IsVersion() {
+	if name := c.Subcommand(); name != "" && !c.IsHelp() && !c.IsVersion() {
 		// For these mistakes the library prints the help and no error.
 		switch {
 		case c.Args[0] == "": // for example an empty variable before the verb

@@ -28,6 +28,7 @@ import (
 func TestMain(m *testing.M) {
 	testscript.Main(leaktest.Checked{Tests: ensembletest.Owner{Tests: tests{m}}}, map[string]func(){
 		"zkrecipes": func() { os.Exit(Main()) },
+		"hostile":   func() { os.Exit(hostile(os.Args[1:])) },
 		"patiently": func() { os.Exit(patiently(os.Args[1:])) },
 		// The host passes no GORACE (see quickExit) to a plugin. This exit does not sleep.
 		"zkrecipes-plugin": func() { plugin.Serve(zookeeper.Open, plugin.Resume(zookeeper.Resume)); syscall.Exit(0) },

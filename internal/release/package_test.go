@@ -147,7 +147,7 @@ func checkBOM(t *testing.T, out, unpacked string) {
 
 // completed returns what zkrecipes prints to a shell that completes the line.
 func completed(t *testing.T, unpacked, line string) []string {
-	return strings.Fields(says(t, []string{"COMP_LINE=" + line, "ZKRECIPES_CONFIG="}, filepath.Join(unpacked, "zkrecipes")))
+	return strings.Fields(says(t, []string{"ZKRECIPES_CONFIG="}, filepath.Join(unpacked, "zkrecipes"), "-complete", "zsh", line))
 }
 
 // checkManPages checks that each verb that is completed has a page, and that the pages have no

@@ -18,8 +18,13 @@ import (
 // CompletionTime bounds the completion of PATH, because the user waits for it at the prompt.
 const CompletionTime = 300 * time.Millisecond
 
-// AutocompleteArgs implements cli.CommandAutocomplete. It completes PATH from the servers.
-func (c *Command) AutocompleteArgs() complete.Predictor {
+// Completion returns what completes the flags and arguments of the verb.
+func (c *Command) Completion() complete.Command {
+	return complete.Command{Flags: c.flags(), Args: c.arguments()}
+}
+
+// arguments completes PATH from the servers.
+func (c *Command) arguments() complete.Predictor {
 	if !strings.Contains(" "+c.Usage, " PATH") && !strings.Contains(c.Usage, "[ROOT]") {
 		return complete.PredictNothing
 	}

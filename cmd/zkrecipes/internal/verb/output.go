@@ -9,6 +9,7 @@ import (
 	"strconv"
 	"strings"
 	"text/tabwriter"
+	"unicode"
 	"unicode/utf8"
 
 	"golang.org/x/term"
@@ -203,6 +204,12 @@ func Size(w io.Writer) (columns, rows int) {
 		return 80, 24
 	}
 	return columns, rows
+}
+
+// IsPrintable reports whether a terminal shows text as it is: the text is UTF-8, and has no
+// control character, no line break and nothing that changes the direction of writing.
+func IsPrintable(text string) bool {
+	return utf8.ValidString(text) && !strings.ContainsFunc(text, func(r rune) bool { return !unicode.IsPrint(r) })
 }
 
 // OnOneLine returns all of stored on one line. It quotes bytes that contain a line break or

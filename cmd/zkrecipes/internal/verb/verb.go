@@ -63,7 +63,7 @@ func New[T any, A interface {
 	return A(new(T))
 }
 
-// Command is one call of a verb. It implements cli.Command and cli.CommandAutocomplete.
+// Command is one call of a verb. It implements cli.Command.
 type Command struct {
 	Tool *Tool
 	Verb
@@ -160,8 +160,8 @@ func (c *Command) Help() string {
 // Synopsis implements cli.Command.
 func (c *Command) Synopsis() string { return c.Verb.Synopsis }
 
-// AutocompleteFlags implements cli.CommandAutocomplete.
-func (c *Command) AutocompleteFlags() complete.Flags {
+// flags completes flags, and the values of some.
+func (c *Command) flags() complete.Flags {
 	flags := complete.Flags{}
 	c.FlagSet().VisitAll(func(f *flag.Flag) {
 		var p complete.Predictor = complete.PredictAnything

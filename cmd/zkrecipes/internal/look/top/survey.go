@@ -86,7 +86,7 @@ func (s *survey) round(ctx context.Context, c client, show func(*snapshot) error
 			return ctx.Err()
 		case errors.Is(err, recipes.ErrNoNode) && path == s.root && s.rounds == 0:
 			return exit.Usage("%w", err)
-		case err != nil && path == s.root && s.rounds == 0, errors.Is(err, recipes.ErrSessionLost), errors.Is(err, recipes.ErrUnavailable), errors.Is(err, recipes.ErrUnsupported):
+		case err != nil && path == s.root && s.rounds == 0, ended(err):
 			return err
 		case errors.Is(err, recipes.ErrNoNode):
 			continue // it was deleted since its parent was listed
@@ -114,6 +114,11 @@ func (s *survey) round(ctx context.Context, c client, show func(*snapshot) error
 	s.took = time.Since(began)
 	s.asker.ask(ctx, c.ID(), c.Timeout())
 	return show(s.snapshot(true))
+}
+
+// ended reports whether err ends the round, and not only the reading of one path.
+func ended(err error) bool {
+	return errors.Is(err, recipes.ErrSessionLost) || errors.Is(err, recipes.ErrUnavailable) || errors.Is(err, recipes.ErrUnsupported)
 }
 
 // visit reads a path: its children, and if necessary its contenders.
@@ -192,7 +197,8 @@ func searched(path string, names []string, lines []*line) (search []string) {
 	return search
 }
 
-// deadlocks looks for cycles, and reads their lines again before it believes them.
+// deadlocks looks for cycles, and reads their lines again before it believes them. A line that
+// cannot be read again confirms nothing: the next round reports it.
 func (s *survey) deadlocks(ctx context.Context, c client) error {
 	suspects := cycles(s.all())
 	var again []*line
@@ -204,7 +210,10 @@ func (s *survey) deadlocks(ctx context.Context, c client) error {
 			}
 			read[e.line.path] = true
 			lines, err := s.read(ctx, c, e.line.path)
-			if err != nil {
+			switch {
+			case ctx.Err() != nil:
+				return ctx.Err()
+			case ended(err):
 				return err
 			}
 			again = append(again, lines...)

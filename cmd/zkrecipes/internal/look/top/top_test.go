@@ -2,6 +2,7 @@ package top
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"maps"
 	gopath "path"
@@ -28,6 +29,7 @@ type tree struct {
 	fails    map[string]error
 	requests []string
 	between  func() // runs before each reading of contenders
+	again    error  // of readings of contenders
 }
 
 func (t *tree) ID() int64              { return 99 }
@@ -66,6 +68,9 @@ func (t *tree) Contenders(_ context.Context, path string, _ ...recipes.Kind) (re
 		t.between()
 	}
 	t.requests = append(t.requests, "read "+path)
+	if t.again != nil {
+		return recipes.Lines{}, t.again
+	}
 	return recipes.Lines{Contenders: t.contenders(path)}, nil
 }
 
@@ -265,6 +270,28 @@ func TestDeadlocks(t *testing.T) {
 		}
 		if tt.between != nil && reads <= 1+len(tt.queues) {
 			t.Errorf("%s: the lines were not read again", name)
+		}
+	}
+}
+
+// TestADeadlockThatCannotBeReadAgainIsNotShown, and the other wait queues are.
+func TestADeadlockThatCannotBeReadAgainIsNotShown(t *testing.T) {
+	for _, fails := range []error{recipes.ErrNoNode, errors.New("no permission"), recipes.ErrSessionLost} {
+		c := &tree{queues: map[string]string{"/r/a": "1h 2", "/r/b": "2h 1"}}
+		reads := 0
+		c.between = func() {
+			if reads++; reads > 3 { // the root and both lines were read
+				c.again = fails
+			}
+		}
+		var last *snapshot
+		err := newSurvey("/r", asker{}).round(t.Context(), c, func(n *snapshot) error { last = n; return nil })
+		if errors.Is(fails, recipes.ErrSessionLost) {
+			if !errors.Is(err, fails) {
+				t.Errorf("%v: %v", fails, err)
+			}
+		} else if err != nil || reads != 5 || len(last.lines) != 2 || len(last.cycles) != 0 {
+			t.Errorf("%v: %v after %d reads: %+v", fails, err, reads, last)
 		}
 	}
 }
