@@ -35,4 +35,3 @@ func TestGarbageOfManySessionsIsCollectedLessOften(t *testing.T) {
 	debug.SetMemoryLimit(math.MaxInt64)
 }
 
-var MaxPacket = maxPacket

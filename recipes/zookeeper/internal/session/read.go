@@ -96,15 +96,15 @@ func paced[T any](ctx context.Context, s *Session, what, path string, request co
 }
 
 // Children returns the names of a znode's children, in no particular order.
+// SessionConfig.MaxListing limits the size of the reply, in all functions that list.
 func (s *Session) Children(ctx context.Context, path string) ([]string, error) {
-	l, err := paced(ctx, s, "list", path, conn.Children(s.full(path), false), conn.Reply.Listing)
-	return l.Names, err
+	names, _, err := s.List(ctx, path)
+	return names, err
 }
 
 // List returns the names of a znode's children and the znode's record at that time.
-// SessionConfig.MaxPacket does not limit it.
 func (s *Session) List(ctx context.Context, path string) ([]string, Stat, error) {
-	l, err := paced(ctx, s, "list", path, conn.Children(s.full(path), false).Unbounded(), conn.Reply.Listing)
+	l, err := paced(ctx, s, "list", path, conn.Children(s.full(path), false), conn.Reply.Listing)
 	return l.Names, l.Stat, err
 }
 
