@@ -34,4 +34,3 @@ func TestGarbageOfManySessionsIsCollectedLessOften(t *testing.T) {
 	}
 	debug.SetMemoryLimit(math.MaxInt64)
 }
-

@@ -197,8 +197,14 @@ func (s *Session) ExistsW(ctx context.Context, path string) (bool, *Watch, error
 // ChildrenW is Children with a watch that fires when a child is created or deleted, or the
 // znode is deleted.
 func (s *Session) ChildrenW(ctx context.Context, path string) ([]string, *Watch, error) {
+	names, _, w, err := s.ListW(ctx, path)
+	return names, w, err
+}
+
+// ListW is List with the watch of ChildrenW.
+func (s *Session) ListW(ctx context.Context, path string) ([]string, Stat, *Watch, error) {
 	l, w, err := s.childrenW(ctx, "list", path)
-	return l.Names, w, err
+	return l.Names, l.Stat, w, err
 }
 
 // DeletionW returns the record of a znode that cannot have children, with a watch that fires
