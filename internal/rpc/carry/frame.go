@@ -192,7 +192,8 @@ const (
 // part is the size of the parts of a long answer, in bytes.
 const part = 32 << 10
 
-// MaxUnsent and MaxKept are limits for a host that does not read, in bytes of answers. Each
+// MaxUnsent and MaxKept are limits for a host that does not read, in bytes of answers. One answer above
+// MaxUnsent at a time is sent besides them, and the others wait in their calls. Each
 // answer counts answerOverhead more than its size. Beyond MaxUnsent the plugin reads no more
 // calls. Running calls continue, and may have answers of any size. Beyond MaxKept the
 // connection ends.
