@@ -139,7 +139,7 @@ func (f *framed) receive(m proto.Message) error {
 	}
 	n := int64(binary.BigEndian.Uint32(head))
 	if n > int64(f.most) {
-		return fmt.Errorf("%w: a message of %d bytes", recipes.ErrLimit, n)
+		return fmt.Errorf("%w: a message of %d bytes; at most %d", recipes.ErrLimit, n, f.most)
 	}
 	_, _ = f.in.Discard(lengthSize)
 	b, err := f.next(int(n))

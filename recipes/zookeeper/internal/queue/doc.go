@@ -25,7 +25,8 @@
 // Costs, once the session's receipt exists: a put of any number of elements costs 1 write
 // (bounded: and 2 reads). A Take or a Receive costs 1 write and 1 read. Each listing costs
 // 1 more read, or 2 if there are claims. With priorities, every Take or Receive reads the queue's
-// record, and the claims if they have changed; it lists the queue again after a put. Ack and Return
+// record, and the claims if they have changed; it lists the queue again after a put, or if few
+// elements are left. Ack and Return
 // cost 1 write. Waiting costs nothing. As in the text, an element wakes every
 // session that waits.
 package queue

@@ -41,6 +41,9 @@ type listing struct {
 	busy    []queued // popped, but claimed or changed by another consumer; with priorities
 }
 
+// shortListing is how many elements are listed again rather than revised, which may cost a read more.
+const shortListing = 16
+
 func (q *queue) newListing() *listing {
 	return &listing{q: q, turn: make(chan struct{}, 1)}
 }
@@ -125,8 +128,10 @@ func (l *listing) update(ctx context.Context) error {
 			if !l.q.priority {
 				return nil
 			}
-			if complete, err := l.revise(ctx); complete || err != nil {
-				return err
+			if len(l.elements) > shortListing {
+				if complete, err := l.revise(ctx); complete || err != nil {
+					return err
+				}
 			}
 		}
 	}
