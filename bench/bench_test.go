@@ -130,28 +130,6 @@ func TestFailureToOpenClosesTheOpenSessions(t *testing.T) {
 	}
 }
 
-func TestSessionsAcceptAListingOfTheWholeLine(t *testing.T) {
-	server := new(fake.World)
-	e := experiment(server)
-	trial := e.Trials()[0]
-	trial.Contenders = 20
-	var got int
-	trial.Transport.Open = func(ctx context.Context, cfg recipes.SessionConfig) (recipes.Client, error) {
-		if cfg.MaxPacket != bench.MaxPacket(20) {
-			got = cfg.MaxPacket
-		}
-		return server.Open(ctx, cfg)
-	}
-	if _, err := e.Run(t.Context(), trial); err != nil || got != 0 {
-		t.Errorf("%v; a session was opened with MaxPacket %d", err, got)
-	}
-	for _, n := range []int{1, 100, 10_000, 100_000} {
-		if bench.MaxPacket(n) < 60*n+4096 {
-			t.Errorf("a listing of %d contenders does not fit into %d bytes", n, bench.MaxPacket(n))
-		}
-	}
-}
-
 func TestValidateNamesWhatIsWrong(t *testing.T) {
 	for want, change := range map[string]func(*bench.Experiment){
 		"no recipes":         func(e *bench.Experiment) { e.Recipes = nil },

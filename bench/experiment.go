@@ -72,8 +72,7 @@ type Experiment struct {
 	// is valid.
 	Check func(record.Record) (reasons []string)
 
-	// Session is the configuration of each session. If its MaxPacket is 0, the number of
-	// contenders decides it; see maxPacket.
+	// Session is the configuration of each session.
 	Session recipes.SessionConfig
 
 	// Root is the path below which each trial has a path of its own. It should not exist.

@@ -34,5 +34,3 @@ func TestGarbageOfManySessionsIsCollectedLessOften(t *testing.T) {
 	}
 	debug.SetMemoryLimit(math.MaxInt64)
 }
-
-var MaxPacket = maxPacket

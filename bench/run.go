@@ -12,7 +12,6 @@ import (
 	"github.com/zkrecipes/zkrecipes/bench/load"
 	"github.com/zkrecipes/zkrecipes/bench/record"
 	"github.com/zkrecipes/zkrecipes/internal/zkbench/probe"
-	"github.com/zkrecipes/zkrecipes/recipes"
 )
 
 // Run runs one trial: it opens a session for each contender, measures, and
@@ -129,23 +128,6 @@ func (e Experiment) lines(t Trial) int {
 	}
 	return 1
 }
-
-func (e Experiment) config(t Trial) recipes.SessionConfig {
-	cfg := e.Session
-	if cfg.MaxPacket == 0 {
-		n := t.Contenders
-		if e.Part != nil {
-			n *= e.Part.Of
-		}
-		cfg.MaxPacket = maxPacket(n)
-	}
-	return cfg
-}
-
-// maxPacket returns the recipes.SessionConfig.MaxPacket, in bytes, for a line of that
-// many contenders: the default, or more if a listing of the line needs it. A listing
-// has some 60 bytes for each contender.
-func maxPacket(contenders int) int { return max(1<<20-1, 64<<10+100*contenders) }
 
 // Merge combines the records of several processes of one trial, in the order of the
 // processes' numbers.

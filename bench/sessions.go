@@ -28,7 +28,7 @@ func (e Experiment) open(ctx context.Context, t Trial) (opened, error) {
 		all.delay = relay.NewDelay(t.Delay)
 	}
 	n := t.Contenders * e.lines(t)
-	configs := func(int) recipes.SessionConfig { return e.config(t) }
+	configs := func(int) recipes.SessionConfig { return e.Session }
 	switch {
 	case t.Workload == load.Failover, t.Workload == load.Timeline && e.cutsOff():
 		if err := all.relay(e.Session.Servers, n); err != nil {
@@ -44,12 +44,12 @@ func (e Experiment) open(ctx context.Context, t Trial) (opened, error) {
 			return nil
 		}
 		configs = func(i int) recipes.SessionConfig {
-			cfg := e.config(t)
+			cfg := e.Session
 			cfg.Servers = from(i, cfg.Servers) // relay.Through expects the first server's name in the certificate
 			return relay.Through(cfg, all.relays[i].Addr())
 		}
 	case t.Delay > 0:
-		cfg, err := all.through(e.config(t))
+		cfg, err := all.through(e.Session)
 		if err != nil {
 			all.close(ctx)
 			return opened{}, err

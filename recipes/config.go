@@ -16,6 +16,7 @@ const (
 	defaultSessionTimeout = 10 * time.Second
 	defaultConnectTimeout = 2 * time.Second
 	defaultMaxPacket      = 0xfffff
+	defaultMaxListing     = 64 << 20
 	defaultPort           = "2181"
 )
 
@@ -62,12 +63,19 @@ type SessionConfig struct {
 	// TLS, if not nil, encrypts the connections.
 	TLS *TLS
 
-	// MaxPacket bounds, in bytes, what the client sends or accepts in one packet. It should
-	// be the servers' jute.maxbuffer. A session's memory depends on what is sent and
-	// received, not on MaxPacket. A listing needs about 60 bytes for each contender; those
-	// that wait by Handoff accept listings of up to 64 MiB. 0 is 0xfffff bytes, ZooKeeper's
-	// default of jute.maxbuffer.
+	// MaxPacket bounds, in bytes, what the client sends in one packet, and the data that it
+	// accepts. It should be the servers' jute.maxbuffer. A session's memory depends on what is
+	// sent and received, not on MaxPacket. 0 is 0xfffff bytes, ZooKeeper's default of
+	// jute.maxbuffer.
 	MaxPacket int
+
+	// MaxListing bounds, in bytes, the listing of a path that the client accepts. A longer one
+	// is ErrTooLarge. Servers do not bound listings. A listing has 20 bytes for each element of a
+	// queue, about 60 for each contender, and 4 more than its name for each key or name. So the
+	// default is room for 3 million elements or a million contenders. While a listing is in use,
+	// the session needs about seven times its size in memory. Other replies of the session wait
+	// while it arrives: on a slow network, long listings need a long SessionTimeout. 0 is 64 MiB.
+	MaxListing int
 
 	// ReadsPerSecond bounds the reads and listings that the session sends in a second, and
 	// spreads them evenly. 0 is no bound. It is for tools that read much and must not load the
@@ -207,6 +215,12 @@ func (c SessionConfig) Normalize() (SessionConfig, error) {
 		c.MaxPacket = defaultMaxPacket
 	case c.MaxPacket < minPacket || c.MaxPacket > maxPacket:
 		return invalid("MaxPacket is %d bytes; between %d and %d", c.MaxPacket, minPacket, maxPacket)
+	}
+	switch {
+	case c.MaxListing == 0:
+		c.MaxListing = defaultMaxListing
+	case c.MaxListing < minPacket || c.MaxListing > maxPacket:
+		return invalid("MaxListing is %d bytes; between %d and %d", c.MaxListing, minPacket, maxPacket)
 	}
 	if c.ReadsPerSecond < 0 || c.ReadsPerSecond > maxReads {
 		return invalid("ReadsPerSecond is %d; between 0 and %d", c.ReadsPerSecond, maxReads)

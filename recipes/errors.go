@@ -110,8 +110,10 @@ var (
 	ErrThrottled = errors.New("throttled by the server")
 
 	// ErrTooLarge: the data is larger than SessionConfig.MaxPacket, and nothing was sent. Or
-	// a listing is larger and cannot be received, because the path has too many children.
-	ErrTooLarge = errors.New("too large for one packet")
+	// the data of a znode is larger and cannot be received. Or the path has so many children that
+	// their listing is larger than SessionConfig.MaxListing. The error names the setting, its value
+	// and the size.
+	ErrTooLarge = errors.New("too large")
 
 	// ErrLimit: a limit of the plugin is reached (sessions, holds). Close or release some
 	// first.

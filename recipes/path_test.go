@@ -80,7 +80,7 @@ func TestKeysAndNames(t *testing.T) {
 func TestTheDefaultsOfASessionAreThoseOfTheDocumentation(t *testing.T) {
 	c, err := recipes.SessionConfig{Servers: []string{"zk", "zk:1"}}.Normalize()
 	if err != nil || !slices.Equal(c.Servers, []string{"zk:2181", "zk:1"}) || c.SessionTimeout != 10*time.Second ||
-		c.ConnectTimeout != 2*time.Second || c.MaxPacket != 0xfffff || c.Logger == nil {
+		c.ConnectTimeout != 2*time.Second || c.MaxPacket != 0xfffff || c.MaxListing != 64<<20 || c.Logger == nil {
 		t.Errorf("%+v, %v", c, err)
 	}
 }

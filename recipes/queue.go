@@ -85,9 +85,8 @@ type Consumer interface {
 //     number. While the element with that name exists, Put fails with ErrNodeExists and says
 //     what to do.)
 //
-// A listing must fit into one packet. If SessionConfig.MaxPacket is n bytes, consumers of a
-// queue with more than about n/30 elements fail with ErrTooLarge. QueueConfig.Capacity
-// prevents that.
+// A listing is bounded by SessionConfig.MaxListing. By default consumers list 3 million elements, and
+// fail with ErrTooLarge if there are more. QueueConfig.Capacity prevents that.
 type Queue interface {
 	Consumer
 
@@ -120,8 +119,9 @@ type Queue interface {
 // like UNIX", and equal ones in the order in which they were put.
 //
 // Source: ZooKeeper Recipes, "Priority Queues". Elements are named queue-YY-<sequence>; YY is
-// the priority in two digits. When the watch on the queue fires, a consumer discards its list,
-// so that a more urgent element does not wait. Otherwise it is a [Queue]. The two ignore each
+// the priority in two digits. After a put, a consumer discards its list, so that a more urgent
+// element does not wait. The text discards it whenever the watch on the queue fires, so also
+// after each Take. Otherwise it is a [Queue]. The two ignore each
 // other's elements.
 type PriorityQueue interface {
 	Consumer

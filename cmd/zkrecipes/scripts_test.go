@@ -30,6 +30,7 @@ import (
 //	zk exists PATH        waits until the znode exists
 //	zk create PATH [DATA] creates a znode and its missing parents
 //	zk join PATH NAME     creates an ephemeral sequential znode NAME at PATH, like another program
+//	zk fill PATH NAME N   creates N ephemeral sequential znodes NAME at PATH
 //	zk data PATH TEXT     fails if the znode has other data
 //	zk set PATH TEXT      changes the znode's data
 //	zk delete PATH        deletes the znode
@@ -185,6 +186,20 @@ func zkCommand(ts *testscript.TestScript, _ bool, args []string) {
 		ts.Check(s.create(args[0], nil))
 		_, err := s.conn.Create(args[0]+"/"+args[1], nil, zk.FlagEphemeral|zk.FlagSequence, zk.WorldACL(zk.PermAll))
 		ts.Check(err)
+	case "fill":
+		ts.Check(s.create(args[0], nil))
+		var n int
+		_, err := fmt.Sscan(args[2], &n)
+		ts.Check(err)
+		for n > 0 {
+			ops := make([]any, min(n, 1000))
+			for i := range ops {
+				ops[i] = &zk.CreateRequest{Path: args[0] + "/" + args[1], Acl: zk.WorldACL(zk.PermAll), Flags: zk.FlagEphemeral | zk.FlagSequence}
+			}
+			_, err := s.conn.Multi(ops...)
+			ts.Check(err)
+			n -= len(ops)
+		}
 	case "data":
 		data, _, err := s.conn.Get(args[0])
 		ts.Check(err)

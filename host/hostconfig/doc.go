@@ -10,6 +10,7 @@
 //	  session_timeout = "10s"        # ZKRECIPES_SESSION_TIMEOUT
 //	  connect_timeout = "2s"
 //	  max_packet      = 1048575      # bytes, jute.maxbuffer of the servers; ZKRECIPES_MAX_PACKET
+//	  max_listing     = 67108864     # bytes of the longest listing; ZKRECIPES_MAX_LISTING
 //	  acl             = "creator"    # or "world", the default
 //
 //	  auth {                         # the digest scheme

@@ -48,10 +48,17 @@ var overrides = []struct {
 		return nil
 	}},
 	{"ZKRECIPES_MAX_PACKET", func(cfg *Config, v string) (err error) {
-		if cfg.ZooKeeper.MaxPacket, err = strconv.Atoi(v); err != nil {
-			return fmt.Errorf("expected a number of bytes, not %q", v)
+		if cfg.ZooKeeper.MaxPacket, err = parseBytes(v); err != nil {
+			return err
 		}
 		_, err = recipes.SessionConfig{Servers: anyServer, MaxPacket: cfg.ZooKeeper.MaxPacket}.Normalize()
+		return err
+	}},
+	{"ZKRECIPES_MAX_LISTING", func(cfg *Config, v string) (err error) {
+		if cfg.ZooKeeper.MaxListing, err = parseBytes(v); err != nil {
+			return err
+		}
+		_, err = recipes.SessionConfig{Servers: anyServer, MaxListing: cfg.ZooKeeper.MaxListing}.Normalize()
 		return err
 	}},
 	{"ZKRECIPES_AUTH_USER", func(cfg *Config, v string) error {
@@ -73,6 +80,14 @@ var overrides = []struct {
 		}
 		return nil
 	}},
+}
+
+func parseBytes(v string) (int, error) {
+	n, err := strconv.Atoi(v)
+	if err != nil {
+		return 0, fmt.Errorf("expected a number of bytes, not %q", v)
+	}
+	return n, nil
 }
 
 func digest(cfg *Config) *recipes.Digest {

@@ -33,6 +33,7 @@ type (
 		SessionTimeout *hcl.Attribute `hcl:"session_timeout,optional"`
 		ConnectTimeout *hcl.Attribute `hcl:"connect_timeout,optional"`
 		MaxPacket      *hcl.Attribute `hcl:"max_packet,optional"`
+		MaxListing     *hcl.Attribute `hcl:"max_listing,optional"`
 		ACL            *hcl.Attribute `hcl:"acl,optional"`
 		Auth           *authBlock     `hcl:"auth,block"`
 		SASL           *saslBlock     `hcl:"sasl,block"`
@@ -144,6 +145,9 @@ func (r *reader) zookeeper(b *zookeeperBlock) {
 	r.duration(b.ConnectTimeout, &zk.ConnectTimeout)
 	if decode(r, b.MaxPacket, "a number of bytes", &zk.MaxPacket) {
 		r.check(b.MaxPacket, recipes.SessionConfig{Servers: anyServer, MaxPacket: zk.MaxPacket})
+	}
+	if decode(r, b.MaxListing, "a number of bytes", &zk.MaxListing) {
+		r.check(b.MaxListing, recipes.SessionConfig{Servers: anyServer, MaxListing: zk.MaxListing})
 	}
 	if b.Auth != nil {
 		r.auth(b.Auth)

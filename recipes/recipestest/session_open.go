@@ -26,6 +26,7 @@ func openTests() []test {
 				"a huge timeout":     {Servers: good, SessionTimeout: 1 << 31 * time.Millisecond},
 				"a negative connect": {Servers: good, ConnectTimeout: -time.Second},
 				"a tiny packet":      {Servers: good, MaxPacket: 1},
+				"a tiny listing":     {Servers: good, MaxListing: 1},
 				"negative reads":     {Servers: good, ReadsPerSecond: -1},
 				"too many reads":     {Servers: good, ReadsPerSecond: 1e9},
 				"a user with colon":  {Servers: good, Digest: &recipes.Digest{User: "a:b"}},

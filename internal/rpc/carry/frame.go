@@ -139,7 +139,7 @@ func (f *framed) receive(m proto.Message) error {
 	}
 	n := int64(binary.BigEndian.Uint32(head))
 	if n > int64(f.most) {
-		return fmt.Errorf("%w: a message of %d bytes", recipes.ErrLimit, n)
+		return fmt.Errorf("%w: a message of %d bytes; at most %d", recipes.ErrLimit, n, f.most)
 	}
 	_, _ = f.in.Discard(lengthSize)
 	b, err := f.next(int(n))
@@ -192,7 +192,8 @@ const (
 // part is the size of the parts of a long answer, in bytes.
 const part = 32 << 10
 
-// MaxUnsent and MaxKept are limits for a host that does not read, in bytes of answers. Each
+// MaxUnsent and MaxKept are limits for a host that does not read, in bytes of answers. One answer above
+// MaxUnsent at a time is sent besides them, and the others wait in their calls. Each
 // answer counts answerOverhead more than its size. Beyond MaxUnsent the plugin reads no more
 // calls. Running calls continue, and may have answers of any size. Beyond MaxKept the
 // connection ends.

@@ -14,6 +14,7 @@ type outbox struct {
 	sending bool             // a goroutine sends, and will also send what waits
 	failed  bool             // the connection has ended
 	bytes   int              // size of the answers that wait or are being sent, by answerSize
+	huge    int              // size of the answer above MaxUnsent among them, or 0
 	message pb.CarryResponse // the message being sent; reused
 	whole   []*pb.Answer
 	cut     []*pb.Answer // long answers, sent in parts; each payload is what remains to be sent
@@ -29,15 +30,25 @@ func newOutbox(f *framed) *outbox {
 // while one is sent share a message. If too much waits already, the connection ends, and the
 // host does not know the outcome of the calls whose answers are lost.
 //
+// An answer above MaxUnsent, such as a long list, waits here for its turn, one at a time. It does not
+// count as too much.
+//
 // If rest is nil, put sends until nothing waits. Otherwise it sends at most one message, and
 // passes the function that sends the others to rest, which runs it in another goroutine.
 func (o *outbox) put(a *pb.Answer, rest func(func())) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
+	huge := len(a.Payload) > MaxUnsent
+	for huge && o.bytes > MaxUnsent && !o.failed {
+		o.read.Wait()
+	}
 	if o.failed {
 		return
 	}
-	if o.bytes > MaxKept {
+	if huge {
+		o.huge = answerSize(a)
+	}
+	if o.bytes > MaxKept+o.huge {
 		o.fail()
 		_ = o.framed.conn.Close() // makes a blocked send fail
 		return
@@ -102,6 +113,9 @@ func (o *outbox) nextPart() *pb.Answer {
 	a := o.cut[0]
 	o.cut = without(o.cut, 1)
 	if len(a.Payload) <= part {
+		if len(o.cut) == 0 {
+			o.huge = 0
+		}
 		return a
 	}
 	next := &pb.Answer{Id: a.Id, Payload: a.Payload[:part], More: true}

@@ -134,6 +134,46 @@ func TestConnectionEndsIfItsHostLeavesTooMuchUnread(t *testing.T) {
 	})
 }
 
+// A host that reads gets answers of any size, several at a time, and small ones between their parts. A
+// list of many names must not end the connection, because the next call would list them again.
+func TestAnswersLargerThanTheBoundPass(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		const large, calls = 3, 200
+		long := strings.Repeat("x", carry.MaxKept*2/3)
+		var mu sync.Mutex
+		made := 0
+		h := newDeafHost(t, func(context.Context, *pb.AcquireRequest) (*pb.AcquireResponse, error) {
+			mu.Lock()
+			defer mu.Unlock()
+			if made++; made <= large {
+				return &pb.AcquireResponse{Grant: &pb.Grant{Znode: long}}, nil
+			}
+			return &pb.AcquireResponse{}, nil
+		})
+		must.Do(t, h.call(1, large))
+		synctest.Wait() // the large answers wait, or are ready to
+		var sender sync.WaitGroup
+		defer sender.Wait()
+		sender.Go(func() { must.Report(t, h.call(large+1, calls-large)) }) // is read when less waits
+		answered, bytes := 0, 0
+		for answered < calls {
+			var m pb.CarryResponse
+			if err := h.receive(&m); err != nil {
+				t.Fatalf("after %d answers and %d bytes: %v", answered, bytes, err)
+			}
+			for _, a := range m.GetAnswers() {
+				bytes += len(a.GetPayload())
+				if !a.GetMore() {
+					answered++
+				}
+			}
+		}
+		if bytes < large*len(long) {
+			t.Errorf("%d bytes have arrived", bytes)
+		}
+	})
+}
+
 // hooked calls wrote after each write, before the writer continues.
 type hooked struct {
 	net.Conn

@@ -18,6 +18,7 @@ func ToConfig(c recipes.SessionConfig) *pb.Config {
 		SessionTimeout: ToDuration(c.SessionTimeout),
 		ConnectTimeout: ToDuration(c.ConnectTimeout),
 		MaxPacket:      int32(c.MaxPacket),
+		MaxListing:     int32(c.MaxListing),
 		ReadsPerSecond: int32(c.ReadsPerSecond),
 	}
 	if c.Digest != nil {
@@ -47,6 +48,7 @@ func Config(c *pb.Config) recipes.SessionConfig {
 		SessionTimeout: c.GetSessionTimeout().AsDuration(),
 		ConnectTimeout: c.GetConnectTimeout().AsDuration(),
 		MaxPacket:      int(c.GetMaxPacket()),
+		MaxListing:     int(c.GetMaxListing()),
 		ReadsPerSecond: int(c.GetReadsPerSecond()),
 	}
 	if d := c.GetDigest(); d != nil {

@@ -39,7 +39,7 @@ type Config struct {
 	Acl []*AccessControl `protobuf:"bytes,6,rep,name=acl,proto3" json:"acl,omitempty"`
 	// If present, encrypts the connections to ZooKeeper.
 	Tls *TransportSecurity `protobuf:"bytes,7,opt,name=tls,proto3" json:"tls,omitempty"`
-	// Bounds one packet, in bytes (the servers' jute.maxbuffer). 0 is 1048575.
+	// Bounds a request and the data in a reply, in bytes (the servers' jute.maxbuffer). 0 is 1048575.
 	MaxPacket int32 `protobuf:"varint,8,opt,name=max_packet,json=maxPacket,proto3" json:"max_packet,omitempty"`
 	// If present, authenticates each connection by SASL. A plugin without the capability "sasl"
 	// ignores it, and the session would not be authenticated: ask for the capability first.
@@ -47,8 +47,10 @@ type Config struct {
 	// Bounds the reads and listings without a watch that the session sends in a second, and spreads
 	// them evenly. 0 is no bound. A plugin without the capability "children" ignores it.
 	ReadsPerSecond int32 `protobuf:"varint,10,opt,name=reads_per_second,json=readsPerSecond,proto3" json:"reads_per_second,omitempty"`
-	unknownFields  protoimpl.UnknownFields
-	sizeCache      protoimpl.SizeCache
+	// Bounds the listing of a path, in bytes. Servers do not bound it. 0 is 64 MiB.
+	MaxListing    int32 `protobuf:"varint,11,opt,name=max_listing,json=maxListing,proto3" json:"max_listing,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
 }
 
 func (x *Config) Reset() {
@@ -147,6 +149,13 @@ func (x *Config) GetSasl() *Sasl {
 func (x *Config) GetReadsPerSecond() int32 {
 	if x != nil {
 		return x.ReadsPerSecond
+	}
+	return 0
+}
+
+func (x *Config) GetMaxListing() int32 {
+	if x != nil {
+		return x.MaxListing
 	}
 	return 0
 }
@@ -447,7 +456,7 @@ var File_zkrecipes_v1_config_proto protoreflect.FileDescriptor
 
 const file_zkrecipes_v1_config_proto_rawDesc = "" +
 	"\n" +
-	"\x19zkrecipes/v1/config.proto\x12\fzkrecipes.v1\x1a\x1egoogle/protobuf/duration.proto\"\xc3\x03\n" +
+	"\x19zkrecipes/v1/config.proto\x12\fzkrecipes.v1\x1a\x1egoogle/protobuf/duration.proto\"\xe4\x03\n" +
 	"\x06Config\x12\x18\n" +
 	"\aservers\x18\x01 \x03(\tR\aservers\x12\x16\n" +
 	"\x06chroot\x18\x02 \x01(\tR\x06chroot\x12B\n" +
@@ -460,7 +469,9 @@ const file_zkrecipes_v1_config_proto_rawDesc = "" +
 	"max_packet\x18\b \x01(\x05R\tmaxPacket\x12&\n" +
 	"\x04sasl\x18\t \x01(\v2\x12.zkrecipes.v1.SaslR\x04sasl\x12(\n" +
 	"\x10reads_per_second\x18\n" +
-	" \x01(\x05R\x0ereadsPerSecond\"8\n" +
+	" \x01(\x05R\x0ereadsPerSecond\x12\x1f\n" +
+	"\vmax_listing\x18\v \x01(\x05R\n" +
+	"maxListing\"8\n" +
 	"\x06Digest\x12\x12\n" +
 	"\x04user\x18\x01 \x01(\tR\x04user\x12\x1a\n" +
 	"\bpassword\x18\x02 \x01(\tR\bpassword\"\xbb\x01\n" +

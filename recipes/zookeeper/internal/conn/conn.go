@@ -79,7 +79,7 @@ type sent struct {
 	// For the session's own requests: the batch and index of the reply, and its largest size.
 	batch *Batch
 	index int
-	most  int
+	most  bound
 }
 
 // newConn wraps a connection that must complete ZooKeeper's handshake before deadline.
@@ -225,11 +225,7 @@ func (c *Conn) Send(requests ...Request) (*Batch, error) {
 		e.Int32(xid)
 		e.Int32(r.op)
 		e.Bytes = append(e.Bytes, r.body...)
-		most := c.wire.MaxPacket
-		if r.unbounded {
-			most = maxReply
-		}
-		c.note(sent{xid: xid, op: r.op, at: now, batch: b, index: i, most: most})
+		c.note(sent{xid: xid, op: r.op, at: now, batch: b, index: i, most: c.wire.bound(r)})
 	}
 	c.mu.Unlock()
 	c.wire.Counters.requestBytes.Add(int64(len(e.Bytes)))

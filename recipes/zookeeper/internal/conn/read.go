@@ -174,8 +174,10 @@ func (c *Conn) dropReply() error {
 // goroutine.
 func (c *Conn) deliver(request sent) error {
 	r := Reply{code: Code(binary.BigEndian.Uint32(c.head[lengthSize+12:]))}
-	if replyHeaderSize+c.rest > request.most {
+	if size := replyHeaderSize + c.rest; size > request.most.bytes {
 		r.code = oversized
+		r.tooLarge = fmt.Errorf("%w: the reply has %d bytes, and %s is %d: %s",
+			oversized, size, request.most.setting, request.most.bytes, request.most.remedy)
 		if _, err := c.in.Discard(c.rest); err != nil {
 			return err
 		}

@@ -36,8 +36,25 @@ type Request struct {
 	identified bool // see Identified
 }
 
-// Unbounded accepts a reply larger than a packet.
+// Unbounded accepts data larger than a packet, up to maxReply.
 func (r Request) Unbounded() Request { r.unbounded = true; return r }
+
+// bound is the largest size of a reply, in bytes, the setting that says so, and what helps.
+type bound struct {
+	bytes           int
+	setting, remedy string
+}
+
+// bound returns the bound of the reply to a request. Servers bound data, but not listings.
+func (w *Wire) bound(r Request) bound {
+	switch {
+	case r.op == opGetChildren2 || r.op == opGetEphemerals:
+		return bound{w.MaxListing, "SessionConfig.MaxListing (max_listing)", "raise it, or delete children"}
+	case r.unbounded:
+		return bound{maxReply, "the bound for this request", "another client has written too much"}
+	}
+	return bound{w.MaxPacket, "SessionConfig.MaxPacket (max_packet)", "raise it to the servers' jute.maxbuffer"}
+}
 
 // Identified sends the session's identity first, once on each connection. A server that refuses
 // the identity ends the connection. The identity is then not sent again, because every server
@@ -152,13 +169,17 @@ func notNull(data []byte) []byte {
 
 // Reply is the server's answer to a request.
 type Reply struct {
-	zxid int64 // only set by Conn.ask
-	code Code  // 0, or an error
-	body []byte
+	zxid     int64 // only set by Conn.ask
+	code     Code  // 0, or an error
+	body     []byte
+	tooLarge error // describes the code oversized
 }
 
-// Err returns the server's error, a Code, or nil.
+// Err returns the server's error, a Code; or that the reply was too large; or nil.
 func (r Reply) Err() error {
+	if r.tooLarge != nil {
+		return r.tooLarge
+	}
 	if r.code != 0 {
 		return r.code
 	}
@@ -166,8 +187,8 @@ func (r Reply) Err() error {
 }
 
 func answer[T any](r Reply, read func(*jute.Decoder) T) (value T, err error) {
-	if r.code != 0 {
-		return value, r.code
+	if err := r.Err(); err != nil {
+		return value, err
 	}
 	d := jute.Decoder{Bytes: r.body}
 	value = read(&d)
@@ -214,7 +235,7 @@ func (r Reply) Listing() (Listing, error) {
 	})
 }
 
-// maxReply limits the size, in bytes, of a reply that may be larger than a packet.
+// maxReply limits the size, in bytes, of data that may be larger than a packet, and of a watch event.
 const maxReply = 64 << 20
 
 // Batch is a group of requests that were sent together.

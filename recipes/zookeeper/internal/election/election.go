@@ -256,7 +256,7 @@ func (e *election) view(ctx context.Context) (view, error) {
 // awaitAcknowledgement watches the list of acknowledgements, or for the creation of their
 // parent.
 func (e *election) awaitAcknowledgement(ctx context.Context, ack string) (*session.Watch, error) {
-	names, changed, err := znode.ListW(ctx, e.Session, gopath.Dir(ack))
+	names, _, changed, err := znode.ListW(ctx, e.Session, gopath.Dir(ack))
 	if err == nil && slices.Contains(names, gopath.Base(ack)) {
 		err = znode.ErrReadAgain
 	}
@@ -265,7 +265,7 @@ func (e *election) awaitAcknowledgement(ctx context.Context, ack string) (*sessi
 
 // awaitCandidates watches the list of candidates, or for the creation of the path.
 func (e *election) awaitCandidates(ctx context.Context) (view, error) {
-	names, changed, err := znode.ListW(ctx, e.Session, e.Path())
+	names, _, changed, err := znode.ListW(ctx, e.Session, e.Path())
 	if err == nil && e.Line.HasContender(names) {
 		err = znode.ErrReadAgain
 	}

@@ -2,7 +2,7 @@
 //
 // They follow ZooKeeper Recipes, "Queues" and "Priority Queues": elements are named
 // queue-<sequence> and queue-YY-<sequence>, as written there. A listing is used until
-// it is exhausted or, with priorities, until its watch fires. Where the text is silent
+// it is exhausted or, with priorities, until another child is created. Where the text is silent
 // or loses elements, this package differs:
 //
 //   - Elements are persistent. The text's ephemeral ones are deleted with their producer's
@@ -24,7 +24,9 @@
 //
 // Costs, once the session's receipt exists: a put of any number of elements costs 1 write
 // (bounded: and 2 reads). A Take or a Receive costs 1 write and 1 read. Each listing costs
-// 1 more read, or 2 if there are claims; with priorities, every Take or Receive lists. Ack
-// and Return cost 1 write. Waiting costs nothing. As in the text, an element wakes every
+// 1 more read, or 2 if there are claims. With priorities, every Take or Receive reads the queue's
+// record, and the claims if they have changed; it lists the queue again after a put, or if few
+// elements are left. Ack and Return
+// cost 1 write. Waiting costs nothing. As in the text, an element wakes every
 // session that waits.
 package queue

@@ -4,8 +4,10 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"math"
 	"slices"
 	"strings"
+	"sync"
 	"sync/atomic"
 
 	"github.com/zkrecipes/zkrecipes/recipes"
@@ -15,22 +17,53 @@ import (
 
 // listing is the latest listing of a queue by one session. The session's consumers take
 // elements out of it until it is exhausted. One consumer at a time fills it.
+//
+// A listing of a long queue is large, so it is not repeated for each element. With priorities, an
+// event makes a consumer read only the queue's record, which counts the children ever created, and
+// the claims, which are few. It lists the queue again if a child was created.
 type listing struct {
 	q       *queue // any queue with this key
 	turn    chan struct{}
-	dirty   atomic.Bool // an element was taken out of the listing, but may still be in the queue
 	checked atomic.Bool // a put has checked for third-party elements
 
 	// Owned by the consumer that has the turn:
 	filled       bool
 	elements     []queued
-	changed      *session.Watch // the queue
-	unclaimed    *session.Watch // the claims; nil if there are none
+	again        []queued          // before elements, if they come first; in order
+	claimed      map[string]queued // claimed by others; with priorities
+	last         int32             // the number of the queue's last created child
+	changed      *session.Watch    // the queue
+	unclaimed    *session.Watch    // the claims; nil if there are none
 	disconnected <-chan struct{}
+
+	mu      sync.Mutex
+	untaken []queued // popped, but not taken
+	busy    []queued // popped, but claimed or changed by another consumer; with priorities
 }
+
+// shortListing is how many elements are listed again rather than revised, which may cost a read more.
+const shortListing = 16
 
 func (q *queue) newListing() *listing {
 	return &listing{q: q, turn: make(chan struct{}, 1)}
+}
+
+// giveBack puts an element back that was popped and may still be in the queue. (In kazoo PR 501,
+// a failed take blocked although elements remained.)
+func (l *listing) giveBack(e queued) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.untaken = append(l.untaken, e)
+}
+
+// isBusy records that another consumer has claimed a popped element. It may be returned.
+func (l *listing) isBusy(e queued) {
+	if !l.q.priority {
+		return // the next listing contains it
+	}
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.busy = append(l.busy, e)
 }
 
 // pop takes the next element out of the listing, and fills the listing if needed.
@@ -56,33 +89,126 @@ func (l *listing) next(ctx context.Context) (e queued, wait func() error, err er
 	case <-ctx.Done():
 		return queued{}, nil, fmt.Errorf("waiting to list: %w", ctx.Err())
 	}
-	if l.outdated() {
-		l.filled = false // before an error is returned: another consumer may have the next turn
-		if err := l.fill(ctx); err != nil {
-			return queued{}, nil, err
-		}
-		l.filled = true
+	if err := l.update(ctx); err != nil {
+		return queued{}, nil, err
 	}
-	if len(l.elements) > 0 {
-		e, l.elements = l.elements[0], l.elements[1:]
-		if len(l.elements) == 0 {
-			l.filled = false // it is exhausted; the queue was not found empty
-		}
+	if e, ok := l.first(); ok {
 		return e, nil, nil
 	}
 	events := l.events()
 	return queued{}, func() error { return l.q.Session.Wait(ctx, "waiting for an element", events...) }, nil
 }
 
-// outdated reports whether the listing has to be filled: it was never filled, is exhausted,
-// or was found empty and an event has happened. With priorities, every event makes it
-// outdated. The plain queue uses its listing to the end, as its text says.
-func (l *listing) outdated() bool {
-	dirty := l.dirty.Swap(false)
-	if dirty || !l.filled {
-		return true
+// first takes the first element out of the listing.
+func (l *listing) first() (e queued, ok bool) {
+	from := &l.elements
+	if len(l.again) > 0 && (len(l.elements) == 0 || compareQueued(l.again[0], l.elements[0]) <= 0) {
+		from = &l.again
 	}
-	return (l.q.priority || len(l.elements) == 0) && slices.ContainsFunc(l.events(), session.Happened)
+	if len(*from) == 0 {
+		return queued{}, false
+	}
+	e, *from = (*from)[0], (*from)[1:]
+	if len(l.elements)+len(l.again) == 0 {
+		l.filled = false // it is exhausted; the queue was not found empty
+	}
+	return e, true
+}
+
+// update fills the listing if it was never filled, is exhausted, or was found empty and an event
+// has happened. With priorities, every event makes it revise the listing. The plain queue uses
+// its listing to the end, as its text says.
+func (l *listing) update(ctx context.Context) error {
+	l.takeBack()
+	if l.filled {
+		if !slices.ContainsFunc(l.events(), session.Happened) {
+			return nil
+		}
+		if len(l.elements)+len(l.again) > 0 {
+			if !l.q.priority {
+				return nil
+			}
+			if len(l.elements) > shortListing {
+				if complete, err := l.revise(ctx); complete || err != nil {
+					return err
+				}
+			}
+		}
+	}
+	l.filled = false // before an error is returned: another consumer may have the next turn
+	if err := l.fill(ctx); err != nil {
+		return err
+	}
+	l.filled = true
+	return nil
+}
+
+// takeBack moves what the consumers have not taken to again and claimed.
+func (l *listing) takeBack() {
+	l.mu.Lock()
+	untaken, busy := l.untaken, l.busy
+	l.untaken, l.busy = nil, nil
+	l.mu.Unlock()
+	for _, e := range untaken {
+		l.tryAgain(e)
+	}
+	for _, e := range busy {
+		l.claimed[e.Name] = e
+	}
+}
+
+func (l *listing) tryAgain(e queued) {
+	at, _ := slices.BinarySearchFunc(l.again, e, compareQueued)
+	l.again = slices.Insert(l.again, at, e)
+}
+
+// revise brings a listing up to date after an event, without listing the queue. complete is false
+// if the queue must be listed: if a child was created, or events may have been missed.
+func (l *listing) revise(ctx context.Context) (complete bool, err error) {
+	s := l.q.Session
+	if session.Happened(l.disconnected) {
+		return false, nil
+	}
+	if session.Happened(l.changed.Fired()) { // it remains fired: a watch can be set only by a listing
+		stat, err := s.Stat(ctx, l.q.Path())
+		switch last := session.LastNumber(stat); {
+		case errors.Is(err, recipes.ErrNoNode):
+			return false, nil
+		case err != nil:
+			return false, err
+		case last != l.last, last >= math.MaxInt32-1: // then servers no longer count
+			return false, nil
+		}
+	}
+	if l.unclaimed == nil || !session.Happened(l.unclaimed.Fired()) {
+		return true, nil
+	}
+	claims, unclaimed, err := s.ChildrenW(ctx, l.q.Child(claimsName))
+	if err != nil && !errors.Is(err, recipes.ErrNoNode) {
+		return false, err
+	}
+	l.unclaimed = unclaimed // nil without claims: their parent is created below the queue
+	l.reclaim(claims)
+	return true, nil
+}
+
+// reclaim makes the elements whose claims have ended available again. Most of them were
+// acknowledged, which a consumer finds out by a read.
+func (l *listing) reclaim(claims []string) {
+	now := claimedNames(claims)
+	for name, e := range l.claimed {
+		if !now[name] {
+			l.tryAgain(e)
+			delete(l.claimed, name)
+		}
+	}
+	for name := range now {
+		if _, known := l.claimed[name]; !known {
+			for _, e := range l.q.parse([]string{name}) {
+				l.claimed[name] = e
+			}
+		}
+	}
 }
 
 // events are the events after which the listing may be wrong: those of its watches, and the
@@ -100,12 +226,13 @@ func (l *listing) events() []<-chan struct{} {
 // fires the second.
 func (l *listing) fill(ctx context.Context) error {
 	q, s := l.q, l.q.Session
+	l.elements, l.again, l.claimed = nil, nil, make(map[string]queued) // the listing contains them
 	for {
 		disconnected, err := s.Connected(ctx)
 		if err != nil {
 			return err
 		}
-		names, changed, err := znode.ListW(ctx, s, q.Path())
+		names, parent, changed, err := znode.ListW(ctx, s, q.Path())
 		if errors.Is(err, znode.ErrReadAgain) {
 			continue
 		}
@@ -123,20 +250,23 @@ func (l *listing) fill(ctx context.Context) error {
 				return err
 			}
 		}
-		l.elements = slices.DeleteFunc(q.parse(names), claimedBy(claims))
+		l.reclaim(claims)
+		l.elements = slices.DeleteFunc(q.parse(names), func(e queued) bool { _, claimed := l.claimed[e.Name]; return claimed })
+		l.last = session.LastNumber(parent)
 		l.changed, l.unclaimed, l.disconnected = changed, unclaimed, disconnected
 		return nil
 	}
 }
 
-func claimedBy(claims []string) func(queued) bool {
+// claimedNames returns the names of the elements that are claimed.
+func claimedNames(claims []string) map[string]bool {
 	claimed := make(map[string]bool, len(claims))
 	for _, c := range claims {
 		if at := strings.LastIndexByte(c, '-'); at > 0 {
 			claimed[c[:at]] = true
 		}
 	}
-	return func(e queued) bool { return claimed[e.Name] }
+	return claimed
 }
 
 type listingKey struct {

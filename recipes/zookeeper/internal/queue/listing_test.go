@@ -33,6 +33,25 @@ func TestListingsAreKeptWithinBounds(t *testing.T) {
 	}
 }
 
+// An element that another consumer claims while it is tried, before the event arrives, is tried again
+// when its claim has ended.
+func TestABusyElementIsTriedAgain(t *testing.T) {
+	q := &queue{priority: true, cfg: recipes.QueueConfig{Dialect: recipes.ZooKeeper}}
+	l := q.newListing()
+	l.claimed = make(map[string]queued)
+	e := q.parse([]string{"queue-07-0000000003"})[0]
+	l.isBusy(e)
+	l.takeBack()
+	l.reclaim([]string{"queue-07-0000000003-1"})
+	if got, ok := l.first(); ok {
+		t.Errorf("%s is claimed, and tried again", got.Name)
+	}
+	l.reclaim(nil)
+	if got, ok := l.first(); !ok || got != e {
+		t.Errorf("%v is tried again, %v", got, ok)
+	}
+}
+
 // After a listing has failed, the next consumer lists again, even if it has its turn before the
 // first one has returned.
 func TestAFailedListingIsRepeated(t *testing.T) {
@@ -61,7 +80,7 @@ func TestAFailedListingIsRepeated(t *testing.T) {
 			cancel()
 			return zkserver.Fault{Hold: held}
 		})
-		q.listing.dirty.Store(true)
+		q.listing.filled = false
 		if _, _, err := q.listing.next(gone); !errors.Is(err, context.Canceled) {
 			t.Errorf("the listing that fails: %v", err)
 		}

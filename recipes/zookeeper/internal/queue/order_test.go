@@ -79,11 +79,9 @@ func TestTheNamesOfClaims(t *testing.T) {
 			t.Errorf("%s is the claim of %s, attempt %d", bad, e.Name, attempt)
 		}
 	}
-	claimed := claimedBy([]string{"queue-0000000001-1", "queue-0000000002", "-1", ""})
+	claimed := claimedNames([]string{"queue-0000000001-1", "queue-0000000002", "-1", ""})
 	for name, want := range map[string]bool{"queue-0000000001": true, "queue-0000000002": false, "queue": true, "": false} {
-		e := queued{}
-		e.Name = name
-		if claimed(e) != want {
+		if claimed[name] != want {
 			t.Errorf("%q is claimed: %v", name, !want)
 		}
 	}

@@ -196,7 +196,7 @@ func (q *queue) put(ctx context.Context, prefix string, data [][]byte) ([]recipe
 	}
 	for _, d := range data {
 		if most := q.Session.MaxPacket() - claimRoom; len(d) > most {
-			return nil, q.Failed(fmt.Errorf("%w: an element of %d bytes; at most %d fit into a packet of SessionConfig.MaxPacket, %d bytes",
+			return nil, q.Failed(fmt.Errorf("%w: an element of %d bytes; at most %d fit into a packet of SessionConfig.MaxPacket (max_packet), %d bytes; raise it and the servers' jute.maxbuffer, or write less",
 				recipes.ErrTooLarge, len(d), most, q.Session.MaxPacket()))
 		}
 	}

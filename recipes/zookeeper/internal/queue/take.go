@@ -16,8 +16,21 @@ import (
 	"github.com/zkrecipes/zkrecipes/recipes/zookeeper/internal/znode"
 )
 
-// errNotAvailable says that an element was deleted, is claimed, or is a dead letter.
-var errNotAvailable = errors.New("element is not available")
+// errNotAvailable says that an element was deleted, is claimed, or is a dead letter. errBusy says
+// that it may become available again.
+var (
+	errNotAvailable = errors.New("element is not available")
+	errBusy         = fmt.Errorf("%w: it is claimed", errNotAvailable)
+)
+
+// outrun is the error for an element that another consumer has deleted, claimed or changed since it
+// was read.
+func outrun(err error) error {
+	if errors.Is(err, recipes.ErrNoNode) {
+		return errNotAvailable
+	}
+	return errBusy
+}
 
 // candidate is an element that was read, and was not claimed at that version. Every claim
 // sets the element's data and so changes the version.
@@ -49,7 +62,7 @@ func (q *queue) candidate(ctx context.Context, e queued) (candidate, error) {
 	if node.Stat.Version > 0 {
 		_, err := q.Session.Stat(ctx, q.claim(e.Name, node.Stat.Version))
 		if err == nil {
-			return candidate{}, errNotAvailable
+			return candidate{}, errBusy
 		}
 		if !errors.Is(err, recipes.ErrNoNode) {
 			return candidate{}, err
@@ -66,14 +79,7 @@ func (q *queue) claim(name string, attempt int32) string {
 
 // take calls try with one element after the other until try takes one. If try returns
 // errNotAvailable, another consumer has the element.
-func (q *queue) take(ctx context.Context, try func(candidate) error) (err error) {
-	defer func() {
-		if err != nil {
-			// The element was taken out of the listing, but may still be in the queue.
-			// (In kazoo PR 501, a failed take blocked although elements remained.)
-			q.listing.dirty.Store(true)
-		}
-	}()
+func (q *queue) take(ctx context.Context, try func(candidate) error) error {
 	for {
 		e, err := q.listing.pop(ctx)
 		if err != nil {
@@ -89,8 +95,14 @@ func (q *queue) take(ctx context.Context, try func(candidate) error) (err error)
 		if err == nil {
 			err = try(c)
 		}
-		if !errors.Is(err, errNotAvailable) {
+		switch {
+		case errors.Is(err, errBusy):
+			q.listing.isBusy(e)
+		case err != nil && !errors.Is(err, errNotAvailable):
+			q.listing.giveBack(e)
 			return err
+		case err == nil:
+			return nil
 		}
 	}
 }
@@ -109,7 +121,7 @@ func (q *queue) Take(ctx context.Context) (recipes.Element, error) {
 		case err == nil:
 			taken = c.element()
 		case znode.GoneOrChanged(err):
-			err = errNotAvailable
+			err = outrun(err)
 		case errors.Is(err, recipes.ErrUnknownOutcome):
 			err = fmt.Errorf("%s may have been taken, and would be lost: %w", c.Name, err)
 		}
@@ -172,7 +184,7 @@ func (q *queue) commitClaim(ctx context.Context, c candidate) (recipes.Token, er
 			stat, err := session.RetryThrottled(ctx, q.Session, func() (session.Stat, error) { return q.Session.Stat(ctx, claim) })
 			return recipes.Token(stat.Czxid), err
 		case znode.RefusedOp(err) == 0 && znode.GoneOrChanged(err):
-			return 0, errNotAvailable
+			return 0, outrun(err)
 		case znode.RefusedOp(err) == 1 && errors.Is(err, recipes.ErrNoNode):
 			if err := q.provide(ctx, q.Child(claimsName)); err != nil {
 				return 0, err
@@ -200,7 +212,7 @@ func (q *queue) bury(ctx context.Context, e queued, node session.Node, claim str
 				return err
 			}
 		case claim == "" && znode.RefusedOp(err) == 1 && znode.GoneOrChanged(err):
-			return errNotAvailable
+			return outrun(err)
 		default:
 			return err
 		}

@@ -108,15 +108,15 @@ func paced[T any](ctx context.Context, s *Session, what, path string, request co
 }
 
 // Children returns the names of a znode's children, in no particular order.
+// SessionConfig.MaxListing limits the size of the reply, in all functions that list.
 func (s *Session) Children(ctx context.Context, path string) ([]string, error) {
-	l, err := paced(ctx, s, "list", path, conn.Children(s.full(path), false), conn.Reply.Listing)
-	return l.Names, err
+	names, _, err := s.List(ctx, path)
+	return names, err
 }
 
 // List returns the names of a znode's children and the znode's record at that time.
-// SessionConfig.MaxPacket does not limit it.
 func (s *Session) List(ctx context.Context, path string) ([]string, Stat, error) {
-	l, err := paced(ctx, s, "list", path, conn.Children(s.full(path), false).Unbounded(), conn.Reply.Listing)
+	l, err := paced(ctx, s, "list", path, conn.Children(s.full(path), false), conn.Reply.Listing)
 	return l.Names, l.Stat, err
 }
 
@@ -236,8 +236,14 @@ func (s *Session) ExistsW(ctx context.Context, path string) (bool, *Watch, error
 // ChildrenW is Children with a watch that fires when a child is created or deleted, or the
 // znode is deleted.
 func (s *Session) ChildrenW(ctx context.Context, path string) ([]string, *Watch, error) {
+	names, _, w, err := s.ListW(ctx, path)
+	return names, w, err
+}
+
+// ListW is List with the watch of ChildrenW.
+func (s *Session) ListW(ctx context.Context, path string) ([]string, Stat, *Watch, error) {
 	l, w, err := s.childrenW(ctx, "list", path)
-	return l.Names, w, err
+	return l.Names, l.Stat, w, err
 }
 
 // DeletionW returns the record of a znode that cannot have children, with a watch that fires

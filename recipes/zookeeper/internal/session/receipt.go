@@ -344,7 +344,7 @@ func (s *Session) TxnFits(t Txn) error {
 		size += len(s.full(op.path)) + len(op.data) + s.aclSize + opSlack
 	}
 	if size > s.wire.MaxPacket {
-		return fmt.Errorf("%w: a transaction of %d operations and about %d bytes; SessionConfig.MaxPacket is %d", recipes.ErrTooLarge, len(t.ops), size, s.wire.MaxPacket)
+		return fmt.Errorf("%w: a transaction of %d operations and about %d bytes; SessionConfig.MaxPacket (max_packet) is %d; raise it and the servers' jute.maxbuffer, or write less", recipes.ErrTooLarge, len(t.ops), size, s.wire.MaxPacket)
 	}
 	return nil
 }

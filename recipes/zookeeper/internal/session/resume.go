@@ -265,7 +265,7 @@ func (s *Session) DropRest(ctx context.Context, spare func(path string) bool) er
 }
 
 func (s *Session) ephemerals(ctx context.Context) ([]string, error) {
-	full, err := ask(ctx, s, "list the ephemeral znodes of", "/", conn.Ephemerals(s.full("/")).Unbounded(), conn.Reply.Paths)
+	full, err := ask(ctx, s, "list the ephemeral znodes of", "/", conn.Ephemerals(s.full("/")), conn.Reply.Paths)
 	if errors.Is(err, conn.Unimplemented) {
 		err = fmt.Errorf("resuming a session needs ZooKeeper 3.6 or later: %w", err)
 	}

@@ -206,7 +206,7 @@ const packetSlack = 512
 func (s *Session) fits(path string, data []byte, beside int) error {
 	most := s.wire.MaxPacket - len(s.full(path)) - beside - s.aclSize
 	if len(data) > most {
-		return fmt.Errorf("%w: %d bytes of data for %s; at most %d fit into a packet of SessionConfig.MaxPacket, %d bytes",
+		return fmt.Errorf("%w: %d bytes of data for %s; at most %d fit into a packet of SessionConfig.MaxPacket (max_packet), %d bytes; raise it and the servers' jute.maxbuffer, or write less",
 			recipes.ErrTooLarge, len(data), path, max(most, 0), s.wire.MaxPacket)
 	}
 	return nil

@@ -99,8 +99,45 @@ func TestAReplyAsLargeAsAPacket(t *testing.T) {
 		if !errors.Is(err, want) || err == nil && len(node.Data) != n {
 			t.Errorf("of %d bytes it reads %d: %v", n, len(node.Data), err)
 		}
+		if err != nil && !strings.Contains(err.Error(), "4097 bytes, and SessionConfig.MaxPacket (max_packet) is 4096: raise it") {
+			t.Errorf("the error does not say what to raise: %v", err)
+		}
 	}
 	if n := s.Counters().Reconnects; n != 0 {
+		t.Errorf("%d reconnects", n)
+	}
+}
+
+// MaxPacket does not bound a listing: servers send as many names as there are. Beyond MaxListing, the
+// error says what to raise, and the connection remains.
+func TestAListingHasABoundOfItsOwn(t *testing.T) {
+	srv, ctx := embedded(t), zktest.Bounded(t)
+	cfg, short := to(srv), to(srv)
+	cfg.MaxPacket, short.MaxListing = 4<<10, 4<<10
+	s, bounded := open(t, cfg), open(t, short)
+	const n = 1000
+	for i := range n {
+		must.Do(t, s.Create(ctx, fmt.Sprintf("/many/%04d", i), nil))
+	}
+	list := map[string]func(s *session.Session) ([]string, error){
+		"Children": func(s *session.Session) ([]string, error) { return s.Children(ctx, "/many") },
+		"ChildrenW": func(s *session.Session) ([]string, error) {
+			names, _, err := s.ChildrenW(ctx, "/many")
+			return names, err
+		},
+		"List": func(s *session.Session) ([]string, error) { names, _, err := s.List(ctx, "/many"); return names, err },
+	}
+	for what, list := range list {
+		if names, err := list(s); err != nil || len(names) != n {
+			t.Errorf("%s finds %d names: %v", what, len(names), err)
+		}
+		_, err := list(bounded)
+		want := fmt.Sprintf("the reply has %d bytes, and SessionConfig.MaxListing (max_listing) is 4096: raise it", 16+4+n*(4+4)+68)
+		if !errors.Is(err, recipes.ErrTooLarge) || !strings.Contains(err.Error(), want) {
+			t.Errorf("%s of more than MaxListing: %v; want an error with %q", what, err, want)
+		}
+	}
+	if n := bounded.Counters().Reconnects; n != 0 {
 		t.Errorf("%d reconnects", n)
 	}
 }

@@ -40,17 +40,17 @@ func Events(watches ...*session.Watch) []<-chan struct{} {
 	return events
 }
 
-// ListW lists a znode's children, with a watch. If the znode does not exist, it has none, and the
-// watch is for its creation.
-func ListW(ctx context.Context, s *session.Session, path string) (names []string, changed *session.Watch, err error) {
-	names, changed, err = s.ChildrenW(ctx, path)
+// ListW lists a znode's children and returns its record, with a watch. If the znode does not exist,
+// it has none, and the watch is for its creation.
+func ListW(ctx context.Context, s *session.Session, path string) (names []string, parent session.Stat, changed *session.Watch, err error) {
+	names, parent, changed, err = s.ListW(ctx, path)
 	if errors.Is(err, recipes.ErrNoNode) {
 		var exists bool
 		if exists, changed, err = s.ExistsW(ctx, path); err == nil && exists {
 			err = ErrReadAgain
 		}
 	}
-	return names, changed, err
+	return names, parent, changed, err
 }
 
 // Retry calls change, which reads and then writes. It calls change again after ErrReadAgain, and
