@@ -120,9 +120,12 @@ type stub struct {
 	Client
 	lost       func() error
 	registered chan *stubRegistration
+	records    []Record // of a watched number
+	lookup     error
 
 	mu       sync.Mutex
 	refusals map[string]int
+	denials  int // how many registrations it denies
 }
 
 // member returns a member of which nothing runs.
@@ -154,6 +157,14 @@ func (s *stub) refuses(what string) error {
 	}
 	s.refusals[what]--
 	return ErrThrottled
+}
+
+// denies counts a denial down.
+func (s *stub) denies() bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.denials--
+	return s.denials >= 0
 }
 
 // ask returns the refusal, or waits for the end of ctx.
@@ -199,6 +210,9 @@ func (n stubNames) Register(ctx context.Context, _ string, _ []byte) (Registrati
 	if err := n.s.refuses("register"); err != nil {
 		return nil, err
 	}
+	if n.s.denies() {
+		return nil, ErrAccessDenied
+	}
 	if n.s.refuses("watch of a new number") != nil {
 		return nil, ErrRemoved
 	}
@@ -211,14 +225,17 @@ func (n stubNames) Register(ctx context.Context, _ string, _ []byte) (Registrati
 	}
 }
 
-// Watch returns a watch that has ended.
+// Watch returns a watch of the stub's records, which then ends.
 func (n stubNames) Watch(context.Context, string) (<-chan Record, error) {
-	ended := make(chan Record)
+	ended := make(chan Record, len(n.s.records))
+	for _, r := range n.s.records {
+		ended <- r
+	}
 	close(ended)
-	return ended, nil
+	return ended, n.s.refuses("wait")
 }
 
-func (n stubNames) Lookup(context.Context, string) (Record, error) { return Record{}, ErrNoNode }
+func (n stubNames) Lookup(context.Context, string) (Record, error) { return Record{}, n.s.lookup }
 
 type stubRegistration struct {
 	Registration
@@ -270,7 +287,7 @@ func TestLeaveReturnsWhatCouldNotBeGivenUp(t *testing.T) {
 
 // A number that another client deletes at once, or while it is not watched, does not end the member.
 func TestADeletedNumberIsTakenAgain(t *testing.T) {
-	s := &stub{refusals: map[string]int{"watch of a new number": 1}}
+	s := &stub{refusals: map[string]int{"watch of a new number": 1}, lookup: ErrNoNode}
 	p := s.member(t)
 	p.want([]int{0})
 	select {
@@ -302,26 +319,25 @@ func TestWhatMovesIsMissingAtOnce(t *testing.T) {
 	}
 }
 
-// stubLeadership does not know the outcome of its first write.
+// stubLeadership does not know the outcome of its first writes.
 type stubLeadership struct {
 	Leadership
-	writes [][]Op
+	outcomes []error
+	writes   [][]Op
 }
 
 func (l *stubLeadership) Write(_ context.Context, ops ...Op) error {
-	if l.writes = append(l.writes, ops); len(l.writes) == 1 {
-		return ErrUnknownOutcome
-	}
-	return nil
+	l.writes = append(l.writes, ops)
+	return l.outcomes[len(l.writes)-1]
 }
 
 // An assignment whose write has an unknown outcome is written again, and the member stays.
 func TestAnUnknownOutcomeIsRepeated(t *testing.T) {
-	l := &stubLeadership{}
+	l := &stubLeadership{outcomes: []error{ErrUnknownOutcome, ErrUnavailable, nil}}
 	p := (&stub{}).member(t)
 	p.of.assigned = stubValue{p.of.assigned}
 	err := p.write(t.Context(), l, []Member{{Token: 1, Data: []byte("n=4 ")}})
-	if err != nil || len(l.writes) != 2 || !reflect.DeepEqual(l.writes[0], l.writes[1]) {
+	if err != nil || len(l.writes) != 3 || !reflect.DeepEqual(l.writes[0], l.writes[2]) {
 		t.Errorf("%v after %v", err, l.writes)
 	}
 }
@@ -436,3 +452,75 @@ func TestOnlyReceivedSharesHaveAGrace(t *testing.T) {
 		}
 	})
 }
+
+// A number is free when it has no znode, and not when its owner or its data has changed.
+func TestANumberIsFreeWithoutAZnode(t *testing.T) {
+	owned, refused := Record{Name: "0", Znode: "/s/numbers/0"}, errors.New("refused")
+	for name, test := range map[string]struct {
+		records []Record
+		lookup  error
+		want    error
+	}{
+		"another owner, and then none": {[]Record{owned, owned, {}}, refused, nil},
+		"the watch ends":               {[]Record{owned}, refused, refused},
+		"the watch ends without it":    {[]Record{owned}, ErrNoNode, nil},
+	} {
+		s := &stub{records: test.records, lookup: test.lookup}
+		if err := s.member(t).awaitFree(t.Context(), "0"); err != test.want {
+			t.Errorf("%s: %v; want %v", name, err, test.want)
+		}
+	}
+}
+
+// A member that has taken a number warns of what is refused later, and repeats it after longer and longer
+// pauses. One that has never taken a number ends.
+func TestARefusedNumberIsTriedAgain(t *testing.T) {
+	for _, took := range []bool{true, false} {
+		synctest.Test(t, func(t *testing.T) {
+			s := &stub{denials: 7}
+			p := s.member(t)
+			p.took = took
+			var warnings []error
+			p.of.cfg.Warn = func(err error) { warnings = append(warnings, err) }
+			begun := time.Now()
+			p.want([]int{0})
+			select {
+			case <-s.registered:
+			case <-p.Done():
+			}
+			waited := time.Since(begun)
+			if took && (waited != (1+2+4+8+16+30+30)*time.Second || len(warnings) != 7 || !errors.Is(warnings[0], ErrAccessDenied)) {
+				t.Errorf("taken after %v and %v", waited, warnings)
+			}
+			if !took && (waited != 0 || !errors.Is(p.Err(), ErrAccessDenied) || len(warnings) > 0) {
+				t.Errorf("after %v it ends with %v and %v", waited, p.Err(), warnings)
+			}
+		})
+	}
+}
+
+// A child that cannot be read or is no member is ignored. A member that an earlier assigner has accepted stays.
+func TestIgnoredChildren(t *testing.T) {
+	before := assignment{N: 4, Members: map[Token][]int{1: {0, 1}, 2: {2, 3}}}
+	group := []Member{{Token: 1, Data: []byte("n=4 ")}, {Token: 2, Name: "accepted", Unreadable: true}, {Token: 3, Name: "new", Unreadable: true}}
+	for i := range maxIgnored {
+		group = append(group, Member{Token: Token(10 + i), Name: "foreign", Data: []byte("x")})
+	}
+	after := (&shares{n: 4}).assign(before, group)
+	if !reflect.DeepEqual(after.Members, before.Members) || len(after.Ignored) != maxIgnored || after.Ignored[0] != "new" || after.Refused != nil {
+		t.Errorf("%+v", after)
+	}
+	s := &stub{}
+	p := s.member(t)
+	p.member, p.named = stubMembership{}, make(chan struct{})
+	p.read([]byte(`{"n":4,"members":{"3":[0]},"ignored":["new"]}`))
+	if !errors.Is(p.Err(), ErrMismatch) || closed(p.named) {
+		t.Errorf("an ignored member ends with %v", p.Err())
+	}
+}
+
+type stubMembership struct{ Membership }
+
+func (stubMembership) Token() Token { return 3 }
+
+func (stubMembership) Znode() string { return "/s/members/new" }

@@ -30,7 +30,7 @@ class Member:
         self.lost = set()  # the ids of lost grants
         self.refused = False
         session.grant_lost = self.grant_lost
-        self.id, self.grant = self.ask(self.groups, "Join", path=PATH + "/members", data=b"n=%d python" % N)
+        self.id, self.grant = self.ask(self.groups, "Join", path=PATH + "/members", ends_with_host=True, data=b"n=%d python" % N)
 
     def ask(self, service, method, **fields):
         """Asks for a grant, and returns its id and the grant. Its loss is reported."""
@@ -66,7 +66,8 @@ class Member:
             with self.changed:
                 if self.id in self.lost:
                     return
-                self.refused = self.grant.token in assignment.get("refused", [])
+                name = self.grant.znode.rsplit("/", 1)[1]
+                self.refused = self.grant.token in assignment.get("refused", []) or name in assignment.get("ignored", [])
                 if named:  # otherwise it is older than this member
                     self.want(numbers or [])
                 self.changed.notify_all()

@@ -113,7 +113,9 @@ func (v *sharesVerb) Arguments(args []string) (err error) {
 // config leaves it to the verb when a number is given up. A limit of the library's could pass
 // while the command runs.
 func (v *sharesVerb) config() recipes.SharesConfig {
-	return recipes.SharesConfig{Grace: math.MaxInt64, Data: []byte(v.data)}
+	return recipes.SharesConfig{Grace: math.MaxInt64, Data: []byte(v.data), Warn: func(err error) {
+		v.t.Event(verb.Event{Event: "warning", Path: v.path, Cause: err.Error()}, err.Error())
+	}}
 }
 
 func (v *sharesVerb) Run(ctx context.Context, t *verb.Tool) (err error) {
