@@ -3,6 +3,9 @@ package recipestest_test
 import (
 	"context"
 	"errors"
+	"os"
+	"os/exec"
+	"strings"
 	"testing"
 	"time"
 
@@ -27,15 +30,39 @@ func TestMain(m *testing.M) {
 // kind of server. Other runs use one kind for each transport; without a real server, they use the
 // embedded one for all.
 func TestContract(t *testing.T) {
+	selected := false
 	for _, transport := range transports {
 		t.Run(transport.name, func(t *testing.T) {
 			for _, server := range servers {
 				t.Run(server.name, func(t *testing.T) {
+					selected = true // and perhaps skipped
 					if server.name != transport.server && ensembletest.Found() {
 						testall.Require(t)
 					}
 					recipestest.Run(t, recipestest.Env{Open: transport.opener(t), Servers: server.start(t)})
 				})
+			}
+		})
+	}
+	if !selected {
+		t.Error("-run selects no transport and server; the names of the tests are TestContract/TRANSPORT/SERVER/contract/GROUP/TEST")
+	}
+}
+
+// A pattern that selects no test of the contract fails, and says how they are named.
+func TestAPatternThatSelectsNoContractTestFails(t *testing.T) {
+	for pattern, passes := range map[string]bool{
+		"^TestContract$/^in-memory$/^embedded$/^contract$/^latch$": true,
+		"^TestContract$/^in-memory$/^embedded$/^latch$":            false, // without "contract"
+		"^TestContract$/^in-memory$/^embedded$/^contract$/^no$":    false,
+		"^TestContract$/^in-memory$/^embedded$/^contract$/./^no$":  false,
+		"^TestContract$/^memory$":                                  false,
+		"^TestContract$/^in-memory$/^none$":                        false,
+	} {
+		t.Run(pattern, func(t *testing.T) {
+			out, err := exec.CommandContext(watchdog.Bounded(t), os.Args[0], "-test.short", "-test.run="+pattern).CombinedOutput()
+			if (err == nil) != passes || !passes && !strings.Contains(string(out), "-run selects no") {
+				t.Errorf("%v: %s", err, out)
 			}
 		})
 	}

@@ -67,14 +67,18 @@ func groups() []group {
 
 // Run runs the tests of the contract. It returns when all of them have ended. It skips the tests
 // of what the servers do not support, such as containers before ZooKeeper 3.5, and logs how many.
+//
+// The tests are subtests contract/GROUP/TEST of t. If -run or -skip leaves none of them, Run fails: a
+// wrong pattern must not pass.
 func Run(t *testing.T, env Env) {
-	var lacking atomic.Int32
+	var lacking, selected atomic.Int32
 	t.Run("contract", func(t *testing.T) {
 		for _, g := range groups() {
 			t.Run(g.name, func(t *testing.T) {
 				t.Parallel()
 				for _, test := range g.tests {
 					t.Run(test.name, func(t *testing.T) {
+						selected.Add(1)
 						t.Parallel()
 						f := newFixture(t, env)
 						defer func() {
@@ -88,6 +92,9 @@ func Run(t *testing.T, env Env) {
 			})
 		}
 	})
+	if selected.Load() == 0 {
+		t.Errorf("-run selects no test of the contract; their names are %s/contract/GROUP/TEST", t.Name())
+	}
 	t.Log("contract tests: " + summary())
 	if n := lacking.Load(); n > 0 {
 		t.Logf("%d CONTRACT TESTS WERE SKIPPED: the servers do not support what they test", n)

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"slices"
+	"strings"
 	"sync"
 	"time"
 
@@ -128,8 +129,12 @@ func (v *survivor) serves(p *process) bool {
 // is newer than the start of the resume may have been created after the process had checked it.
 func (w *World) checkResumed(who string, k *kept, newest int64) {
 	for _, n := range w.server.Tree() {
-		if n.Path == k.Znode() && n.Stat.Czxid != int64(k.Token()) && n.Stat.Czxid <= newest {
-			w.fail(who, "resumed %s with token %#x, which is another znode's, %#x", k.Znode(), int64(k.Token()), n.Stat.Czxid)
+		token := n.Stat.Czxid
+		if strings.HasPrefix(string(n.Data), "zkrecipes: slot=") {
+			token = n.Stat.Mzxid // of the claim
+		}
+		if n.Path == k.Znode() && token != int64(k.Token()) && n.Stat.Czxid <= newest {
+			w.fail(who, "resumed %s with token %#x, which is another znode's, %#x", k.Znode(), int64(k.Token()), token)
 		}
 	}
 }

@@ -30,6 +30,7 @@ queue at PATH. These words may follow KIND:
     revocable       another client can ask the contender to release the lock
     asked           another client has asked for it
     successor       a holder has chosen the contender to be next
+    slot=N          the number of the holder's permit (ZKRECIPES_SLOT)
     curator, kazoo  the name is of that library (-dialect of lock and elect)
 
 Locks of Curator and go-zookeeper have the same names as ours, and kazoo's Election is a
