@@ -125,7 +125,7 @@ func TestNoCallOutlastsItsContext(t *testing.T) {
 					must.Do(t, err)
 					time.Sleep(20 * time.Second) // the proof is old
 					synctest.Wait()
-					proceed := func() {}
+					var proceed func()
 					if stuck == "writing" {
 						gate := make(chan struct{})
 						c.gate.Store(&gate)
