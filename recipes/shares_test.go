@@ -524,3 +524,42 @@ type stubMembership struct{ Membership }
 func (stubMembership) Token() Token { return 3 }
 
 func (stubMembership) Znode() string { return "/s/members/new" }
+
+// failingElection fails with these errors, and then waits.
+type failingElection struct {
+	Election
+	errs  []error
+	times []time.Time
+}
+
+func (e *failingElection) Campaign(ctx context.Context, _ []byte) (Leadership, error) {
+	e.times = append(e.times, time.Now())
+	if n := len(e.times); n <= len(e.errs) {
+		return nil, e.errs[n-1]
+	}
+	<-ctx.Done()
+	return nil, ctx.Err()
+}
+
+// A member whose candidate was deleted campaigns again at once. One that is refused, for example because
+// of another program's candidate, pauses. Neither leaves.
+func TestAMemberThatCannotLeadStays(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		e := &failingElection{errs: []error{ErrNotHeld, ErrForeign, ErrForeign, ErrNotHeld, ErrAccessDenied}}
+		p := (&stub{}).member(t)
+		p.of.election = e
+		warnings := 0
+		p.of.cfg.Warn = func(error) { warnings++ }
+		begun := time.Now()
+		p.work.Go(p.lead)
+		time.Sleep(time.Hour)
+		synctest.Wait()
+		var after []time.Duration
+		for _, at := range e.times {
+			after = append(after, at.Sub(begun)/time.Second)
+		}
+		if want := []time.Duration{0, 0, 1, 3, 3, 4}; !slices.Equal(after, want) || warnings != 3 || p.Err() != nil {
+			t.Errorf("campaigns after %d s, %d warnings, and it ends with %v; want %d s", after, warnings, p.Err(), want)
+		}
+	})
+}
