@@ -172,6 +172,7 @@ func configurationOperations() []operation {
 				act:      func(ctx context.Context) error { return h.Write(ctx, op) },
 				happened: func() bool { return !s.present(stagePath + "/a") },
 				once:     true,
+				single:   true,
 				lost:     []error{recipes.ErrNotHeld},
 				end:      func() error { return h.Release(s.ctx) },
 			}

@@ -28,8 +28,9 @@ that of the new plugin. -config, -servers and the like have no effect here.
 
 PID is a zkrecipes that waits or runs a command. -all means all of them, one after the
 other. They must run as the user of this command, with the same $XDG_RUNTIME_DIR or
-directory for temporary files ($TMPDIR). A process that was stopped (Ctrl-Z) does not answer: after -timeout the
-next one has its turn. The stopped one may upgrade when it continues.
+directory for temporary files ($TMPDIR). A process that was stopped (Ctrl-Z) does not
+answer: after -timeout the next one has its turn. The stopped one may upgrade when it
+continues.
 
 If the new plugin does not start, or cannot take over the sessions now, such as in an
 outage, the old one continues. Install the old file again then: after a crash,
