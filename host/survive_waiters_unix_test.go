@@ -139,7 +139,7 @@ func TestWaitsContinueInTheNextPlugin(t *testing.T) {
 		t.Errorf("a read in flight: %v", err)
 	}
 	after, err := ours.Stats(ctx(t))
-	if err != nil || before.ByKind["multi"] == 0 || after.ByKind["multi"] != 0 {
+	if err != nil || before.ByKind["create"] == 0 || after.ByKind["create"] != 0 {
 		t.Errorf("%+v, then %+v, %v", before, after, err)
 	}
 	for name, done := range ended {

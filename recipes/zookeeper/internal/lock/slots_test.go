@@ -220,9 +220,9 @@ func TestAResumedWaiterKeepsItsNumber(t *testing.T) {
 	}
 	srv.SetFault(nil)
 	srv.RefuseConnections(false)
-	before := srv.Counters().Requests[zkserver.OpMulti]
 	next := must.Get(zookeeper.Resume(ctx, recipes.SessionConfig{Servers: []string{srv.Addr()}}, s.(zktest.Movable).ResumeTicket(), time.Now()))(t)
 	defer next.Close(ctx)
+	before := srv.Counters().Requests[zkserver.OpMulti]
 	type waiter interface {
 		ResumeWaiting(context.Context, string, bool) (recipes.SlotHold, error)
 	}
