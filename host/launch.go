@@ -138,7 +138,7 @@ func (l *launched) start(ctx context.Context) (*grpc.ClientConn, error) {
 		GRPCDialOptions:     l.cfg.dialOptions(),
 		SkipHostEnv:         true,
 		StartTimeout:        l.cfg.StartTimeout,
-		Logger:              l.cfg.Logger,
+		Logger:              logger{l.cfg.Logger, l},
 		PluginLogBufferSize: logBuffer,
 		UnixSocketConfig:    &goplugin.UnixSocketConfig{TempDir: base},
 	})
