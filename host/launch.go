@@ -10,6 +10,7 @@ import (
 	"os/exec"
 	"strings"
 	"sync"
+	"syscall"
 	"time"
 
 	"github.com/hashicorp/go-hclog"
@@ -110,6 +111,7 @@ type launched struct {
 	aborted   bool // kill was called before run
 	process   *process
 	socketDir string // created by go-plugin
+	cutOff    error // why the connection to the running process ended; nil if it has not
 
 	killing sync.Once
 	killed  chan struct{} // closed when go-plugin's Kill has returned
@@ -245,6 +247,42 @@ func (l *launched) stop(ctx context.Context) {
 	}
 }
 
+// disconnected ends a process that has no connection any more. The process cannot be dialled
+// again if its socket was deleted, and its sessions ended with their streams. Without a
+// Config.Lifetime it exits by itself. With one it would keep the sessions in ZooKeeper, and
+// no caller could reach it. SIGTERM makes it close them.
+func (l *launched) disconnected(err error) {
+	p := l.proc()
+	if p.isExiting() {
+		return
+	}
+	err = fmt.Errorf("its connection ended: %w", err)
+	if at := l.client.ReattachConfig().Addr; at.Network() == "unix" {
+		if _, missing := os.Stat(at.String()); missing != nil {
+			err = fmt.Errorf("%w, and cannot be replaced, because its socket is missing: %w", err, missing)
+		}
+	}
+	l.mu.Lock()
+	l.cutOff = err // before the signal: see died
+	l.mu.Unlock()
+	_ = p.cmd.Process.Signal(syscall.SIGTERM) // on Windows the process exits by itself
+	late := time.NewTimer(killTimeout)
+	defer late.Stop()
+	select {
+	case <-p.exited:
+	case <-late.C:
+		l.kill()
+		<-p.exited
+	}
+}
+
+// wasCutOff returns why the connection had ended while the process ran, or nil.
+func (l *launched) wasCutOff() error {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.cutOff
+}
+
 func (l *launched) gone() <-chan struct{} { return l.proc().exited }
 
 // cleanUp closes the connection and removes the socket's directory. The process has exited,
@@ -279,7 +317,8 @@ func (l *launched) discard() {
 // died reports whether a signal or a crash ended the process, so that another plugin can
 // resume its sessions. It is called when the stream of a session has ended, and waits until
 // an exiting process was reaped. It returns false for a process that runs or that has exited
-// with code 0, because that process may have closed the session.
+// with code 0, because that process may have closed the session. So may one whose connection
+// ended before it did.
 func (l *launched) died(ctx context.Context) bool {
 	p := l.proc()
 	if !p.isExiting() {
@@ -287,7 +326,7 @@ func (l *launched) died(ctx context.Context) bool {
 	}
 	select {
 	case <-p.exited:
-		return p.cmd.ProcessState.ExitCode() != 0
+		return p.cmd.ProcessState.ExitCode() != 0 && l.wasCutOff() == nil
 	case <-ctx.Done():
 		return false
 	}
@@ -295,7 +334,11 @@ func (l *launched) died(ctx context.Context) bool {
 
 func (l *launched) ending() string {
 	p := l.proc()
-	return fmt.Sprintf("plugin %s (pid %s): %s", l.cfg.Path, p.ID(), p.cmd.ProcessState)
+	text := fmt.Sprintf("plugin %s (pid %s): %s", l.cfg.Path, p.ID(), p.cmd.ProcessState)
+	if err := l.wasCutOff(); err != nil {
+		text += fmt.Sprintf("; before that, %v", err)
+	}
+	return text
 }
 
 func (l *launched) pid() int { return l.proc().pid() }
