@@ -111,6 +111,7 @@ type launched struct {
 	aborted   bool // kill was called before run
 	process   *process
 	socketDir string // created by go-plugin
+	dirLock   *os.File
 	cutOff    error // why the connection to the running process ended; nil if it has not
 
 	killing sync.Once
@@ -128,6 +129,7 @@ func (l *launched) start(ctx context.Context) (*grpc.ClientConn, error) {
 	if err != nil {
 		return nil, err
 	}
+	removeAbandoned(base)
 	if l.secured, l.env, err = mutualTLS(); err != nil {
 		return nil, err
 	}
@@ -199,7 +201,7 @@ func (l *launched) dialCalls(ctx context.Context) (net.Conn, error) {
 func (l *launched) run(_ hclog.Logger, cmd *exec.Cmd, socketDir string) (runner.Runner, error) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	l.socketDir = socketDir
+	l.socketDir, l.dirLock = socketDir, lockDirectory(socketDir)
 	if l.aborted {
 		return nil, errKilled
 	}
@@ -299,6 +301,7 @@ func (l *launched) removeSocketDir() {
 	defer l.mu.Unlock()
 	if l.socketDir != "" {
 		_ = os.RemoveAll(l.socketDir)
+		_ = l.dirLock.Close() // also if it is nil
 	}
 }
 
