@@ -21,9 +21,15 @@
 //     timeout.
 //   - The plugin is frozen: the host's own clock ends the sessions before ZooKeeper does,
 //     with recipes.ErrDeadline. Close still returns.
+//   - The plugin's socket is deleted, for example by a cleaner of TMPDIR: the connection stays
+//     open, also while it is idle, and sessions continue. If it ends later, the sessions on it
+//     are lost. The host ends the plugin, and a [Supervisor] starts another one.
 //   - The host's process group gets a signal (Ctrl-C, a shell that ends a job,
 //     timeout(1)): the signal does not reach the plugin, which has its own process group.
 //     The host decides what to release.
+//   - Host and plugin are killed at the same time: the directory of the socket stays. The next
+//     start by the same user removes it, ten seconds after the socket's creation at the
+//     earliest.
 //   - The plugin itself gets a SIGTERM: it closes its sessions and exits, so the host
 //     loses all that it holds. systemd sends a SIGTERM to every process of a unit. Set
 //     KillMode=mixed there.

@@ -52,6 +52,7 @@ func (e fakeProcess) stop(ctx context.Context) {
 	}
 	close(e.ended)
 }
+func (e fakeProcess) disconnected(error)    {}
 func (e fakeProcess) gone() <-chan struct{} { return e.ended }
 func (e fakeProcess) cleanUp()              {}
 func (e fakeProcess) ending() string        { return "" }

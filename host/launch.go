@@ -10,6 +10,7 @@ import (
 	"os/exec"
 	"strings"
 	"sync"
+	"syscall"
 	"time"
 
 	"github.com/hashicorp/go-hclog"
@@ -110,6 +111,8 @@ type launched struct {
 	aborted   bool // kill was called before run
 	process   *process
 	socketDir string // created by go-plugin
+	dirLock   *os.File
+	cutOff    error // why the connection to the running process ended; nil if it has not
 
 	killing sync.Once
 	killed  chan struct{} // closed when go-plugin's Kill has returned
@@ -126,6 +129,7 @@ func (l *launched) start(ctx context.Context) (*grpc.ClientConn, error) {
 	if err != nil {
 		return nil, err
 	}
+	removeAbandoned(base)
 	if l.secured, l.env, err = mutualTLS(); err != nil {
 		return nil, err
 	}
@@ -138,7 +142,7 @@ func (l *launched) start(ctx context.Context) (*grpc.ClientConn, error) {
 		GRPCDialOptions:     l.cfg.dialOptions(),
 		SkipHostEnv:         true,
 		StartTimeout:        l.cfg.StartTimeout,
-		Logger:              l.cfg.Logger,
+		Logger:              logger{l.cfg.Logger, l},
 		PluginLogBufferSize: logBuffer,
 		UnixSocketConfig:    &goplugin.UnixSocketConfig{TempDir: base},
 	})
@@ -197,7 +201,7 @@ func (l *launched) dialCalls(ctx context.Context) (net.Conn, error) {
 func (l *launched) run(_ hclog.Logger, cmd *exec.Cmd, socketDir string) (runner.Runner, error) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	l.socketDir = socketDir
+	l.socketDir, l.dirLock = socketDir, lockDirectory(socketDir)
 	if l.aborted {
 		return nil, errKilled
 	}
@@ -245,6 +249,42 @@ func (l *launched) stop(ctx context.Context) {
 	}
 }
 
+// disconnected ends a process that has no connection any more. The process cannot be dialled
+// again if its socket was deleted, and its sessions ended with their streams. Without a
+// Config.Lifetime it exits by itself. With one it would keep the sessions in ZooKeeper, and
+// no caller could reach it. SIGTERM makes it close them.
+func (l *launched) disconnected(err error) {
+	p := l.proc()
+	if p.isExiting() {
+		return
+	}
+	err = fmt.Errorf("its connection ended: %w", err)
+	if at := l.client.ReattachConfig().Addr; at.Network() == "unix" {
+		if _, missing := os.Stat(at.String()); missing != nil {
+			err = fmt.Errorf("%w, and cannot be replaced, because its socket is missing: %w", err, missing)
+		}
+	}
+	l.mu.Lock()
+	l.cutOff = err // before the signal: see died
+	l.mu.Unlock()
+	_ = p.cmd.Process.Signal(syscall.SIGTERM) // on Windows the process exits by itself
+	late := time.NewTimer(killTimeout)
+	defer late.Stop()
+	select {
+	case <-p.exited:
+	case <-late.C:
+		l.kill()
+		<-p.exited
+	}
+}
+
+// wasCutOff returns why the connection had ended while the process ran, or nil.
+func (l *launched) wasCutOff() error {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.cutOff
+}
+
 func (l *launched) gone() <-chan struct{} { return l.proc().exited }
 
 // cleanUp closes the connection and removes the socket's directory. The process has exited,
@@ -261,6 +301,7 @@ func (l *launched) removeSocketDir() {
 	defer l.mu.Unlock()
 	if l.socketDir != "" {
 		_ = os.RemoveAll(l.socketDir)
+		_ = l.dirLock.Close() // also if it is nil
 	}
 }
 
@@ -279,7 +320,8 @@ func (l *launched) discard() {
 // died reports whether a signal or a crash ended the process, so that another plugin can
 // resume its sessions. It is called when the stream of a session has ended, and waits until
 // an exiting process was reaped. It returns false for a process that runs or that has exited
-// with code 0, because that process may have closed the session.
+// with code 0, because that process may have closed the session. So may one whose connection
+// ended before it did.
 func (l *launched) died(ctx context.Context) bool {
 	p := l.proc()
 	if !p.isExiting() {
@@ -287,7 +329,7 @@ func (l *launched) died(ctx context.Context) bool {
 	}
 	select {
 	case <-p.exited:
-		return p.cmd.ProcessState.ExitCode() != 0
+		return p.cmd.ProcessState.ExitCode() != 0 && l.wasCutOff() == nil
 	case <-ctx.Done():
 		return false
 	}
@@ -295,7 +337,11 @@ func (l *launched) died(ctx context.Context) bool {
 
 func (l *launched) ending() string {
 	p := l.proc()
-	return fmt.Sprintf("plugin %s (pid %s): %s", l.cfg.Path, p.ID(), p.cmd.ProcessState)
+	text := fmt.Sprintf("plugin %s (pid %s): %s", l.cfg.Path, p.ID(), p.cmd.ProcessState)
+	if err := l.wasCutOff(); err != nil {
+		text += fmt.Sprintf("; before that, %v", err)
+	}
+	return text
 }
 
 func (l *launched) pid() int { return l.proc().pid() }

@@ -190,22 +190,46 @@ func TestStartIsBounded(t *testing.T) {
 }
 
 // TestLaunchEndsWithItsContext: the error says that the caller's context ended, and not that
-// StartTimeout is too short.
+// StartTimeout is too short. The log has no warning and no error, because this process killed
+// the plugin.
 func TestLaunchEndsWithItsContext(t *testing.T) {
-	for _, why := range []error{context.Canceled, context.DeadlineExceeded} {
-		t.Run(why.Error(), func(t *testing.T) {
-			r := listen(t)
-			c := ending{ctx(t), make(chan struct{}), why}
-			cfg := config(t, "silent", r.env())
-			result := begin(func() error { _, err := host.Launch(c, cfg); return err })
-			process := r.accept(t, "silent")
-			close(c.end)
-			err := <-result
-			if !errors.Is(err, why) || !strings.Contains(err.Error(), "the caller's context ended after ") || strings.Contains(err.Error(), "StartTimeout") {
-				t.Error(err)
-			}
-			process.died(t)
-		})
+	sum := must.Get(host.Checksum(self(t)))(t)
+	for _, role := range []string{"silent", "mute"} {
+		for _, why := range []error{context.Canceled, context.DeadlineExceeded} {
+			t.Run(role+", "+why.Error(), func(t *testing.T) {
+				r := listen(t)
+				c := ending{ctx(t), make(chan struct{}), why}
+				cfg := config(t, role, r.env())
+				cfg.Checksum = fmt.Sprintf("%x", sum)
+				out := &logged{}
+				cfg.Logger = hclog.New(&hclog.LoggerOptions{Output: out, Level: hclog.Warn})
+				result := begin(func() error { _, err := host.Launch(c, cfg); return err })
+				process := r.accept(t, role)
+				close(c.end)
+				err := <-result
+				if !errors.Is(err, why) || !strings.Contains(err.Error(), "the caller's context ended after ") || strings.Contains(err.Error(), "StartTimeout") {
+					t.Error(err)
+				}
+				process.died(t)
+				if got := out.String(); got != "" {
+					t.Errorf("the log has:\n%s", got)
+				}
+			})
+		}
+	}
+}
+
+// TestAPluginThatEndsByItselfIsLogged: the host reports the exit as an error although it
+// cleans up after the failed start.
+func TestAPluginThatEndsByItselfIsLogged(t *testing.T) {
+	out := &logged{}
+	cfg := config(t, "dying")
+	cfg.Logger = hclog.New(&hclog.LoggerOptions{Output: out, Level: hclog.Warn})
+	if _, err := host.Launch(ctx(t), cfg); err == nil {
+		t.Error("launched")
+	}
+	if got := out.String(); !strings.Contains(got, "[ERROR] plugin process exited") || !strings.Contains(got, "exit status 3") {
+		t.Errorf("the log has:\n%s", got)
 	}
 }
 

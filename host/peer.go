@@ -96,6 +96,7 @@ func (a *attached) stop(context.Context) {
 	<-a.ended
 }
 
+func (a *attached) disconnected(error)    {} // watch notices it too
 func (a *attached) gone() <-chan struct{} { return a.ended }
 func (a *attached) cleanUp()              { a.leave(); _ = a.conn.Close() }
 func (a *attached) pid() int              { return a.reattach.PID }
@@ -159,6 +160,7 @@ func (m *inMemory) stop(context.Context) {
 	m.serving.Wait()
 }
 
+func (m *inMemory) disconnected(error)    {} // its connection ends only with it
 func (m *inMemory) gone() <-chan struct{} { return m.ended }
 
 func (m *inMemory) cleanUp() {

@@ -43,6 +43,9 @@ type peer interface {
 	// stop ends it, and returns when it has ended. That takes a bounded time. If ctx ends,
 	// stop kills the process.
 	stop(ctx context.Context)
+	// disconnected ends it if only the connection to it has ended, and returns when it has
+	// ended. That takes a bounded time. err is the error of the connection.
+	disconnected(err error)
 	// gone is closed when it has ended.
 	gone() <-chan struct{}
 	// cleanUp releases its resources after it has ended.
@@ -114,8 +117,13 @@ func (p *Plugin) attach(ctx context.Context, conn *grpc.ClientConn) error {
 		p.link.Fail(err) // a shared client then drops it
 		return err
 	}
-	p.attached.Go(func() { _, _ = st.Recv() }) // until detach, or the end of the plugin
-	go p.watch()                               // Exited waits for it
+	p.attached.Go(func() {
+		// Until detach, or the end of the plugin or of its connection.
+		if _, err := st.Recv(); p.attachCtx.Err() == nil {
+			p.peer.disconnected(err)
+		}
+	})
+	go p.watch() // Exited waits for it
 	return nil
 }
 

@@ -155,11 +155,15 @@ func hostile() {
 	}
 }
 
-// mute does the handshake, but never answers on a connection.
+// mute does the handshake, but never answers on a connection. It reports when the host has
+// connected.
 func mute() {
-	report("mute")
 	l, err := net.Listen("tcp", "127.0.0.1:0")
 	check(err)
 	fmt.Printf("1|1|tcp|%s|grpc|%s\n", l.Addr(), "")
+	conn, err := l.Accept()
+	check(err)
+	defer conn.Close() // never: it keeps the connection open
+	report("mute")
 	watchdog.Hang()
 }

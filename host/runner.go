@@ -33,7 +33,8 @@ type process struct {
 
 	mu      sync.Mutex
 	started bool
-	killed  bool
+	killed  bool // Kill was called
+	ended   bool // and the process was running
 
 	stdout, stderr *os.File // our ends
 	clean          *io.PipeReader
@@ -127,10 +128,22 @@ func (p *process) Kill(context.Context) error {
 	if !started {
 		return nil
 	}
+	if !p.isExiting() {
+		p.mu.Lock()
+		p.ended = true
+		p.mu.Unlock()
+	}
 	if err := p.cmd.Process.Kill(); err != nil && !errors.Is(err, os.ErrProcessDone) {
 		return err
 	}
 	return nil
+}
+
+// endedByHost reports whether Kill has ended the process.
+func (p *process) endedByHost() bool {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	return p.ended
 }
 
 // isExiting reports whether the process is exiting or has exited, even if it was not reaped

@@ -5,6 +5,8 @@ import (
 	"crypto/x509"
 	"fmt"
 	"os"
+	"path/filepath"
+	"regexp"
 	"runtime"
 
 	"github.com/zkrecipes/zkrecipes/internal/rpc/handshake"
@@ -34,6 +36,24 @@ func socketBase() (string, error) {
 	}
 	return "", fmt.Errorf("no directory for the plugin's socket: %s is too long or missing, and so is /tmp; set TMPDIR to a directory of at most %d bytes",
 		os.TempDir(), maxSocketPath-socketTail)
+}
+
+// socketDirName and socketName are the names that go-plugin gives a socket's directory and a
+// socket.
+var (
+	socketDirName = regexp.MustCompile(`^plugin-dir[0-9]+$`)
+	socketName    = regexp.MustCompile(`^plugin[0-9]+$`)
+)
+
+// removeAbandoned removes the directories in base that a host and its plugin of this user left
+// when both were killed. It ignores errors: the plugin starts without it.
+func removeAbandoned(base string) {
+	entries, _ := os.ReadDir(base)
+	for _, e := range entries {
+		if e.IsDir() && socketDirName.MatchString(e.Name()) {
+			removeIfAbandoned(filepath.Join(base, e.Name()))
+		}
+	}
 }
 
 // mutualTLS returns the host's TLS configuration for the plugin of this launch, and the
