@@ -394,6 +394,7 @@ func TestAThrottledMemberStays(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := &stub{refusals: map[string]int{"campaign": 2, "watch": 2, "read": 2, "register": 2}}
 		p := s.member(t)
+		p.of.cfg.Warn = func(err error) { t.Errorf("it warns of %v", err) }
 		p.work.Go(p.lead)
 		p.work.Go(p.follow)
 		begun := time.Now()
