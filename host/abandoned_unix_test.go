@@ -95,7 +95,9 @@ func TestLaunchRemovesWhatKilledProcessesLeft(t *testing.T) {
 		},
 		"plugin-dir24": func(dir string) {
 			deadSocket(t, dir)
-			must.Do(t, os.WriteFile(filepath.Join(dir, "plugin2"), nil, 0o600))
+			file := filepath.Join(dir, "plugin2")
+			must.Do(t, os.WriteFile(file, nil, 0o600))
+			age(t, file)
 		},
 		"plugin-dir25": func(dir string) {
 			must.Do(t, os.Rename(deadSocket(t, dir), filepath.Join(dir, "socket")))
