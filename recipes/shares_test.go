@@ -564,3 +564,46 @@ func TestAMemberThatCannotLeadStays(t *testing.T) {
 		}
 	})
 }
+
+// After the loss of the session nothing is repeated, and nothing is warned of.
+func TestALostSessionIsNoWarning(t *testing.T) {
+	s := &stub{denials: 1, lost: func() error { return ErrExpired }}
+	p := s.member(t)
+	p.took = true
+	p.of.cfg.Warn = func(err error) { t.Errorf("it warns of %v", err) }
+	p.want([]int{0})
+	select {
+	case <-p.Done():
+	case <-s.registered:
+		t.Error("the number is taken")
+	}
+	if !errors.Is(p.Err(), ErrExpired) {
+		t.Errorf("it ends with %v", p.Err())
+	}
+}
+
+// configured records the configurations of the recipes that Shares consist of.
+type configured struct {
+	Client
+	group    GroupConfig
+	election ElectionConfig
+}
+
+func (c *configured) Group(_ string, cfg GroupConfig) (Group, error) { c.group = cfg; return nil, nil }
+
+func (c *configured) Election(_ string, cfg ElectionConfig) (Election, error) {
+	c.election = cfg
+	return nil, nil
+}
+
+func (c *configured) Names(string) (Names, error) { return nil, nil }
+
+func (c *configured) Configuration(string) (Configuration, error) { return nil, nil }
+
+// A member whose process is dead neither assigns nor takes numbers. Its numbers can outlive it.
+func TestMemberAndAssignerEndWithTheirProcess(t *testing.T) {
+	c := &configured{}
+	if _, err := NewShares(c, "/s", 1, SharesConfig{}); err != nil || !c.group.EndsWithProcess || !c.election.EndsWithProcess {
+		t.Errorf("%v, %+v, %+v", err, c.group, c.election)
+	}
+}
