@@ -77,7 +77,9 @@ func (a *asker) ask(ctx context.Context, own int64, timeout time.Duration) {
 	a.last = s
 }
 
-var connection = regexp.MustCompile(`(?m)^\s*/?\[?([^\[\]\s]+?)\]?:\d+\[\d+\]\(.*\bsid=(0x[0-9a-f]+),.*\bto=(\d+),`)
+// connection takes only the characters of an address or a name: whatever answers at the port of a
+// server could otherwise write to the terminal.
+var connection = regexp.MustCompile(`(?m)^\s*/?\[?([0-9A-Za-z.:%/_-]+?)\]?:\d+\[\d+\]\(.*\bsid=(0x[0-9a-f]+),.*\bto=(\d+),`)
 
 var timeoutOf = regexp.MustCompile(`(?m)^(0x[0-9a-f]+)\s+(\d+)ms$`)
 

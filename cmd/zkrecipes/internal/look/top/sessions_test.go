@@ -95,3 +95,17 @@ func TestDeadlinesAreUnknown(t *testing.T) {
 		}
 	}
 }
+
+// Whatever answers at the port of a server cannot write to the terminal.
+func TestAHostIsAnAddress(t *testing.T) {
+	for _, host := range []string{"\x1bc", "\x1bP1", "\u009b2J", "a\x9b2J", "1.2.3.4\x07", "\u202e1.2.3.4", "a\rb"} {
+		a := asker{servers: []string{"leader"}, word: answers(map[string]string{"leader cons": strings.ReplaceAll(cons, "127.0.0.1", host), "leader dump": ofTheLeader})}
+		a.ask(t.Context(), own, 10*time.Second)
+		if got, ok := a.last.hosts[own]; ok {
+			t.Errorf("%q is taken for the host %q", host, got)
+		}
+		if a.last.hosts[own+1] != "0:0:0:0:0:0:0:1" {
+			t.Errorf("%q hides the others: %v", host, a.last.hosts)
+		}
+	}
+}
