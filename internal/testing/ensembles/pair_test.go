@@ -2,7 +2,6 @@ package ensembles_test
 
 import (
 	"context"
-	"encoding/binary"
 	"errors"
 	"net"
 	"strings"
@@ -47,7 +46,7 @@ func config(servers int) ensemble.Config {
 
 // gate is the network of one client: it leads to one server, which the test chooses.
 type gate struct {
-	pinged chan struct{} // after an answer to a ping
+	answered chan struct{} // after an answer
 
 	mu     sync.Mutex
 	target string // "": to none
@@ -55,7 +54,7 @@ type gate struct {
 }
 
 func gateTo(s *ensemble.Server) *gate {
-	return &gate{target: s.Addr(), pinged: make(chan struct{}, 1)}
+	return &gate{target: s.Addr(), answered: make(chan struct{}, 1)}
 }
 
 // move breaks all connections. Later ones lead to the target, or nowhere if it is "".
@@ -87,22 +86,20 @@ func (g *gate) dial(ctx context.Context, network, _ string) (net.Conn, error) {
 		c.Close()
 	}
 	g.conns = append(g.conns, c)
-	return &pingTeller{c, g.pinged}, nil
+	return &teller{c, g.answered}, nil
 }
 
-// pingTeller reports each answer to a ping that arrives in one read. All of them do while no
-// other request is sent.
-type pingTeller struct {
+// teller reports each answer. A session that holds something sends syncs, and no pings.
+type teller struct {
 	net.Conn
-	pinged chan struct{}
+	answered chan struct{}
 }
 
-func (c *pingTeller) Read(p []byte) (int, error) {
+func (c *teller) Read(p []byte) (int, error) {
 	n, err := c.Conn.Read(p)
-	const ping = -2
-	if n >= 8 && int32(binary.BigEndian.Uint32(p[4:])) == ping {
+	if n > 0 {
 		select {
-		case c.pinged <- struct{}{}:
+		case c.answered <- struct{}{}:
 		default:
 		}
 	}
@@ -158,18 +155,18 @@ func contend(t *testing.T, holderAt, waiterAt *ensemble.Server, timeout time.Dur
 // cut breaks the holder's connections. It makes no others.
 func (p *pair) cut() { p.move("") }
 
-// loses makes a fault just after the holder's server has answered a ping. It checks that the
+// loses makes a fault just after the holder's server has answered. It checks that the
 // holder's Done closes before the next contender is granted.
 func (p *pair) loses(t *testing.T, fault func()) {
 	t.Helper()
 	ctx := zktest.Bounded(t)
 	for range 2 {
 		select {
-		case <-p.pinged:
+		case <-p.answered:
 		case <-p.hold.Done():
 			t.Fatalf("lost before the fault: %v", p.hold.Err())
 		case <-ctx.Done():
-			t.Fatal("no answer to a ping")
+			t.Fatal("no answer")
 		}
 	}
 	began := time.Now()

@@ -14,7 +14,7 @@ import (
 	"github.com/zkrecipes/zkrecipes/recipes"
 )
 
-// PITFALLS 61 on real servers: the holder's follower dies just after it has answered a ping.
+// PITFALLS 61 on real servers: the holder's follower dies just after it has answered.
 func TestEnsembleWhoseFollowerDies(t *testing.T) {
 	leader, followers, _ := start(t, config(3))
 	p := contend(t, followers[0], leader, timeout)
