@@ -7,7 +7,7 @@ import (
 )
 
 // logger is go-plugin's logger. go-plugin reports the end of a process, and of the connections
-// to it, as faults. They are none if this host has killed the process, so logger then logs
+// to it, as faults. If this host has killed the process, they are not faults, and logger logs
 // them at the debug level.
 type logger struct {
 	hclog.Logger

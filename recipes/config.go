@@ -73,7 +73,7 @@ type SessionConfig struct {
 	// is ErrTooLarge. Servers do not bound listings. A listing has 20 bytes for each element of a
 	// queue, about 60 for each contender, and 4 more than its name for each key or name. So the
 	// default is room for 3 million elements or a million contenders. While a listing is in use,
-	// the session needs about seven times its size in memory. Other replies of the session wait
+	// the session needs several times its size in memory (an estimate). Other replies of the session wait
 	// while it arrives: on a slow network, long listings need a long SessionTimeout. 0 is 64 MiB.
 	MaxListing int
 

@@ -243,8 +243,8 @@ func (v *sharesVerb) receive(list []recipes.Share) {
 	}
 }
 
-// newest returns the latest list of p, or this one if there is none, without what was revoked
-// since.
+// newest returns the latest list of p without the shares that were revoked since. If p has no later
+// list, it starts from list.
 func (v *sharesVerb) newest(p recipes.Portion, list []recipes.Share) []recipes.Share {
 	select {
 	case later, ok := <-p.Changes():
