@@ -13,7 +13,7 @@ import (
 
 	"github.com/zkrecipes/zkrecipes/bench"
 	"github.com/zkrecipes/zkrecipes/bench/record"
-	"github.com/zkrecipes/zkrecipes/internal/zkbench/table"
+	"github.com/zkrecipes/zkrecipes/cmd/zkbench/internal/table"
 )
 
 type show struct {

@@ -17,7 +17,7 @@ import (
 	"github.com/zkrecipes/zkrecipes/internal/testing/ensembletest"
 	"github.com/zkrecipes/zkrecipes/internal/testing/must"
 	"github.com/zkrecipes/zkrecipes/internal/testing/partition"
-	"github.com/zkrecipes/zkrecipes/internal/zkbench/unit"
+	"github.com/zkrecipes/zkrecipes/internal/unit"
 )
 
 // severalEnv requires load generators on hosts of their own. make bench-join sets it.
