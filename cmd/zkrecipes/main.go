@@ -24,6 +24,7 @@ import (
 
 	"github.com/zkrecipes/zkrecipes/cmd/zkrecipes/internal/data"
 	"github.com/zkrecipes/zkrecipes/cmd/zkrecipes/internal/exit"
+	"github.com/zkrecipes/zkrecipes/cmd/zkrecipes/internal/job"
 	"github.com/zkrecipes/zkrecipes/cmd/zkrecipes/internal/look"
 	"github.com/zkrecipes/zkrecipes/cmd/zkrecipes/internal/run"
 	"github.com/zkrecipes/zkrecipes/cmd/zkrecipes/internal/verb"
@@ -44,11 +45,15 @@ var prefixes = map[string]string{
 	"tx":      "Begin, vote in and end two-phase commits",
 }
 
-func main() { os.Exit(Main()) }
+func main() { os.Exit(job.Reap(Main)) }
 
 // Main runs the tool and returns its exit code.
 func Main() int {
 	t := verb.NewTool(os.Stdout, os.Stderr)
+	if len(os.Args) > 3 && os.Args[1] == job.ExecFlag {
+		t.Fail(job.Exec(os.Args[2:]), exit.Cannot)
+		return exit.Cannot
+	}
 	c := cli.NewCLI("zkrecipes", version.Line("zkrecipes"))
 	c.HelpWriter, c.ErrorWriter = os.Stdout, os.Stderr
 	c.Commands = commands(t)

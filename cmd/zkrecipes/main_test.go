@@ -15,6 +15,7 @@ import (
 
 	"github.com/rogpeppe/go-internal/testscript"
 
+	"github.com/zkrecipes/zkrecipes/cmd/zkrecipes/internal/job"
 	"github.com/zkrecipes/zkrecipes/internal/testing/ensembletest"
 	"github.com/zkrecipes/zkrecipes/internal/testing/leaktest"
 	"github.com/zkrecipes/zkrecipes/internal/testing/must"
@@ -27,7 +28,7 @@ import (
 // TestMain makes the test binary act as the programs that the scripts run.
 func TestMain(m *testing.M) {
 	testscript.Main(leaktest.Checked{Tests: ensembletest.Owner{Tests: tests{m}}}, map[string]func(){
-		"zkrecipes": func() { os.Exit(Main()) },
+		"zkrecipes": func() { os.Exit(job.Reap(Main)) },
 		"hostile":   func() { os.Exit(hostile(os.Args[1:])) },
 		"patiently": func() { os.Exit(patiently(os.Args[1:])) },
 		// The host passes no GORACE (see quickExit) to a plugin. This exit does not sleep.

@@ -44,6 +44,7 @@ func Start(program string, argv, env []string, life *Lifetime) (*Job, error) {
 
 // startWith is Start with another stdin. Data that the command does not read is dropped.
 func startWith(program string, argv, env []string, life *Lifetime, stdin io.Reader) (*Job, error) {
+	program, argv = renamed(program, argv)
 	j := &Job{cmd: exec.Command(program, argv[1:]...), exited: make(chan struct{})}
 	j.cmd.Args[0] = argv[0]
 	j.cmd.Env = append(os.Environ(), env...)

@@ -13,10 +13,15 @@ import (
 // relayed are the signals that are passed on, and SIGPIPE. SIGPIPE is caught and dropped,
 // because it would end this process and the hold when the reader of stderr exits. It is not
 // ignored, because the command would inherit that.
-var relayed = []os.Signal{
+//
+// All others that a process can catch are missing because they are about this process: its
+// children (CHLD), its stop (TSTP, TTIN, TTOU, CONT), Go's scheduler and profiler (URG, PROF),
+// its limits (XCPU, XFSZ), and its crash (ABRT, SEGV and the like).
+var relayed = append([]os.Signal{
 	syscall.SIGINT, syscall.SIGTERM, syscall.SIGHUP, syscall.SIGQUIT,
-	syscall.SIGUSR1, syscall.SIGUSR2, syscall.SIGPIPE,
-}
+	syscall.SIGUSR1, syscall.SIGUSR2, syscall.SIGWINCH, syscall.SIGALRM, syscall.SIGVTALRM, syscall.SIGIO,
+	syscall.SIGPIPE,
+}, relayedHere()...)
 
 func dropped(s os.Signal) bool { return s == syscall.SIGPIPE }
 
@@ -79,13 +84,18 @@ func atTerminal() bool {
 	return err == nil && group == unix.Getpgrp()
 }
 
-// Pass passes a signal on. Signals that were typed at the terminal have already reached the
-// command, and to many programs a second Ctrl-C means something else.
+// Pass passes a signal on. Signals of the terminal have already reached the command, and to
+// many programs a second Ctrl-C means something else.
 func (j *Job) Pass(s os.Signal) {
-	if !j.ownGroup && (s == syscall.SIGINT || s == syscall.SIGQUIT) {
+	if !j.ownGroup && typed(s) {
 		return
 	}
 	j.signal(s.(syscall.Signal))
+}
+
+// typed reports whether a terminal sends a signal to all processes in its foreground.
+func typed(s os.Signal) bool {
+	return s == syscall.SIGINT || s == syscall.SIGQUIT || s == syscall.SIGWINCH
 }
 
 func (j *Job) terminate() { j.signal(syscall.SIGTERM) }
@@ -128,9 +138,11 @@ func (j *Job) ExitCode() int {
 // name returns the name of a signal, such as SIGINT. Its String method returns "interrupt".
 func name(s os.Signal) string {
 	if number, ok := s.(syscall.Signal); ok {
-		return unix.SignalName(number)
+		if name := unix.SignalName(number); name != "" {
+			return name
+		}
 	}
-	return s.String()
+	return s.String() // such as "signal 36"
 }
 
 // inherits reports whether a process inherits descriptors.

@@ -50,8 +50,8 @@ When the claim on an element is lost, another worker may receive the element. So
 command gets TERM, and KILL after -grace. An element may be processed twice, but it is
 not lost. While no server answers, the worker waits. It replaces a session that is lost.
 
-zkrecipes passes signals on to the commands that run. After a signal, except USR1 and
-USR2, it receives no more elements, and exits when these commands have ended.
+zkrecipes passes signals on to the commands that run. After HUP, INT, QUIT or TERM it
+receives no more elements, and exits when these commands have ended.
 
 Exit code: 0 after a signal. Otherwise:
 

@@ -1,0 +1,109 @@
+package job
+
+import (
+	"fmt"
+	"os"
+	"os/signal"
+	"runtime"
+	"slices"
+	"strings"
+	"syscall"
+
+	"golang.org/x/sys/unix"
+)
+
+// ReapEnv is the environment variable that makes a process collect orphans that is not the first
+// process of its container.
+const ReapEnv = "ZKRECIPES_REAP"
+
+// Reap runs main, and returns its exit code.
+//
+// A process whose parent has ended becomes a child of the first process of its container. If that
+// does not collect it when it ends, it stays as a zombie. So if this process is the first, or if
+// ReapEnv is 1, main runs in a child process, and this one only collects what ends, and passes
+// signals on. It does not collect in the process of main: nothing there could distinguish an orphan
+// from a process whose exit status somebody awaits.
+func Reap(main func() int) int {
+	first := os.Getpid() == 1
+	if !first && os.Getenv(ReapEnv) != "1" {
+		return main()
+	}
+	// The kernel kills the child when the thread that started it ends.
+	runtime.LockOSThread()
+	child, err := inChild(first)
+	if err != nil {
+		fmt.Fprintf(os.Stderr, "zkrecipes: processes without a parent will stay as zombies: %v\n", err)
+		return main()
+	}
+	return collect(child)
+}
+
+// inChild starts this program again, and passes signals on to it.
+func inChild(first bool) (*os.Process, error) {
+	if !first {
+		if err := unix.Prctl(unix.PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0); err != nil {
+			return nil, err
+		}
+	}
+	self, err := os.Executable()
+	if err != nil {
+		return nil, err
+	}
+	attr := &os.ProcAttr{
+		Env:   slices.DeleteFunc(os.Environ(), func(v string) bool { return strings.HasPrefix(v, ReapEnv+"=") }),
+		Files: []*os.File{os.Stdin, os.Stdout, os.Stderr}, // it also inherits those that this process has inherited
+		Sys:   new(syscall.SysProcAttr),
+	}
+	dieWithParent(attr.Sys)
+	caught, pass := slices.Concat(relayed, suspending, continuing), func(s os.Signal) bool { return !dropped(s) }
+	switch {
+	case !atTerminal():
+	case first: // the child gets what is typed, and this process passes the rest on
+		tty, err := os.Open("/dev/tty")
+		if err != nil {
+			return nil, err
+		}
+		defer tty.Close()
+		attr.Sys.Foreground, attr.Sys.Ctty = true, int(tty.Fd())
+	default: // both get what is typed, and a shell stops and continues both
+		caught, pass = relayed, func(s os.Signal) bool { return !dropped(s) && !typed(s) }
+	}
+	signals := make(chan os.Signal, 16)
+	for _, s := range caught {
+		if !signal.Ignored(s) {
+			signal.Notify(signals, s)
+		}
+	}
+	program, argv := renamed(self, os.Args)
+	child, err := os.StartProcess(program, argv, attr)
+	if err != nil {
+		signal.Stop(signals)
+		return nil, err
+	}
+	go func() { // until this process ends
+		for s := range signals {
+			if pass(s) {
+				_ = child.Signal(s)
+			}
+		}
+	}()
+	return child, nil
+}
+
+// collect collects each process that ends, until child has ended, and returns child's exit code as
+// a shell does.
+func collect(child *os.Process) int {
+	for {
+		var status syscall.WaitStatus
+		pid, err := syscall.Wait4(-1, &status, 0, nil)
+		switch {
+		case err == syscall.EINTR || pid != child.Pid && err == nil:
+		case err != nil: // not possible: child is not collected
+			return 1
+		case status.Signaled():
+			return ExitSignal + int(status.Signal())
+		default:
+			return status.ExitStatus()
+		}
+	}
+}

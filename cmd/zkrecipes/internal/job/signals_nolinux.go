@@ -1,0 +1,7 @@
+//go:build unix && !linux
+
+package job
+
+import "os"
+
+func relayedHere() []os.Signal { return nil }
