@@ -6,7 +6,6 @@ SHELL       := bash
 .SHELLFLAGS := -o pipefail -c
 
 GO    ?= go
-TOOL  := $(GO) tool -modfile=tools/go.mod
 SUITE := ./recipes/recipestest
 
 .PHONY: help zookeeper test test-quick quick-units quick-contract quick-seeds test-all test-counts lint build bench bench-peers results proto release suites
@@ -52,22 +51,22 @@ quick-seeds:
 test-counts:
 	$(GO) test -count=1 -run '^(TestNoStrategyCostsMoreThanRecorded|TestPlantedReadFailsTheGate|TestAHandoffSendsNothingBeforeTheGrant)$$' ./cmd/zkbench
 
-# The checksum shows that the three binaries have the same sources, even without a commit.
+# With -trimpath, each package would be compiled again for the tests. The checksum shows that the three binaries have the same sources, even without a commit.
 SOURCES = $(shell find cmd host internal plugin recipes go.mod go.sum -type f ! -name '*_test.go' ! -path '*/testdata/*' | LC_ALL=C sort | xargs cat | cksum | tr ' ' -)
 build:
-	CGO_ENABLED=0 $(GO) build -trimpath -ldflags '-X github.com/zkrecipes/zkrecipes/internal/version.sources=$(SOURCES)' -o bin/ ./cmd/...
+	CGO_ENABLED=0 $(GO) build -ldflags '-X github.com/zkrecipes/zkrecipes/internal/version.sources=$(SOURCES)' -o bin/ ./cmd/...
 
 # The newest tag, unless VERSION says otherwise. SIGNING_KEY is the file of an SSH key.
 VERSION ?= $(shell git describe --tags --abbrev=0 --match 'v*' 2>/dev/null)
 SIGNING_KEY ?=
 release:
 	rm -rf bin/release
-	$(GO) run ./internal/release -version '$(VERSION)' -key '$(SIGNING_KEY)'
+	$(GO) -C tools run ./release -version '$(VERSION)' -key '$(abspath $(SIGNING_KEY))' -out ../bin/release
 
 bench: zookeeper
 	@mkdir -p bin
 	$(GO) run ./cmd/zkbench run -ensemble 1 -workload drain -contenders 10,100 -count 6 -out bin/bench.txt
-	$(TOOL) benchstat -col '/strategy@(herd predecessor handoff)' bin/bench.txt
+	$$($(GO) -C tools tool -n benchstat) -col '/strategy@(herd predecessor handoff)' bin/bench.txt
 
 # Rounds are interleaved, and benchstat treats them as samples. The ratios come last.
 ROUNDS     ?= 6
@@ -78,7 +77,7 @@ bench-peers: zookeeper
 	@mkdir -p bin
 	ZKRECIPES_PEERS_ROUNDS=$(ROUNDS) ZKRECIPES_PEERS_CONTENDERS=$(CONTENDERS) ZKRECIPES_PEERS_SERVERS=$(SERVERS) ZKRECIPES_PEERS_WINDOW_MS=$(WINDOW_MS) \
 		ZKRECIPES_REQUIRE_ZOOKEEPER=1 ZKRECIPES_REQUIRE_PEERS=1 $(GO) test ./internal/testing/interop -run '^$$' -bench Peers -benchtime 1x -timeout 4h | tee bin/peers.txt
-	$(TOOL) benchstat -row '/servers /workload /contenders' -col '/lock@(floor handover plain go-zookeeper curator kazoo predecessor handoff plugin-predecessor plugin-handoff)' -ignore /round bin/peers.txt
+	$$($(GO) -C tools tool -n benchstat) -row '/servers /workload /contenders' -col '/lock@(floor handover plain go-zookeeper curator kazoo predecessor handoff plugin-predecessor plugin-handoff)' -ignore /round bin/peers.txt
 	@grep '^|' bin/peers.txt
 
 # Continues an interrupted run. The script describes its variables.
@@ -90,9 +89,10 @@ suites:
 
 lint:
 	@unformatted=$$(gofmt -l $$(git ls-files '*.go')); test -z "$$unformatted" || { echo "not gofmt-ed:"; echo "$$unformatted"; exit 1; }
-	@for os in linux darwin windows; do echo "vet $$os"; CGO_ENABLED=0 GOOS=$$os $(GO) vet ./... || exit 1; done
-	$(TOOL) staticcheck ./...
-	$(TOOL) actionlint -shellcheck= -pyflakes=
+	@for platform in "" darwin/arm64 windows/amd64; do os=$${platform%/*} arch=$${platform#*/}; echo "vet $${platform:-this system}"; CGO_ENABLED=0 GOOS=$$os GOARCH=$$arch $(GO) vet ./... || exit 1; done
+	$(GO) -C tools vet ./...
+	staticcheck=$$($(GO) -C tools tool -n staticcheck) && $$staticcheck ./... && cd tools && $$staticcheck ./...
+	$$($(GO) -C tools tool -n actionlint) -shellcheck= -pyflakes=
 
 proto:
 	@.ci/proto

@@ -4,7 +4,7 @@
 // SHA256SUMS has the checksums, for `sha256sum -c`. With an SSH key, SHA256SUMS.sig is its
 // signature.
 //
-//	go run ./internal/release -version v0.1.0 -key ~/.ssh/id_ed25519
+//	go -C tools run ./release -version v0.1.0 -key ~/.ssh/id_ed25519
 //
 // The same commit, version, Go and Ed25519 key produce the same bytes: nothing depends on the
 // machine, and file times are the commit's.

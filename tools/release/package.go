@@ -63,7 +63,7 @@ func (t target) packages(ctx context.Context, out, dir string, guides fstest.Map
 	for _, kind := range []string{"deb", "rpm"} {
 		_, err := tool(ctx, []string{
 			"BIN=" + dir, "GUIDES=" + stage, "VERSION=" + t.version, "ARCH=" + t.goarch, fmt.Sprintf("SOURCE_DATE_EPOCH=%d", t.time.Unix()),
-		}, "nfpm", "package", "-f", "internal/release/packaging/nfpm.yaml", "-p", kind, "-t", out+string(filepath.Separator))
+		}, "nfpm", "package", "-f", "tools/release/packaging/nfpm.yaml", "-p", kind, "-t", out+string(filepath.Separator))
 		if err != nil {
 			return err
 		}
@@ -142,7 +142,7 @@ func tool(ctx context.Context, env []string, name string, args ...string) ([]byt
 		cmd.Dir, cmd.Env, cmd.Stderr = root, append(os.Environ(), env...), &said
 		return cmd.Output()
 	}
-	built, err := run(nil, "go", "tool", "-modfile=tools/go.mod", "-n", name)
+	built, err := run(nil, "go", "-C", "tools", "tool", "-n", name)
 	if err == nil {
 		built, err = run(env, strings.TrimSpace(string(built)), args...)
 	}

@@ -87,7 +87,12 @@ func (t target) build(ctx context.Context, dir string) error {
 	for _, program := range programs {
 		args = append(args, modulePath+"/cmd/"+program)
 	}
+	root, err := moduleRoot()
+	if err != nil {
+		return err
+	}
 	cmd := exec.CommandContext(ctx, "go", args...)
+	cmd.Dir = root // its go.mod has the versions of the release, and not the one of the tools
 	cmd.Env = append(os.Environ(), "CGO_ENABLED=0", "GOOS="+t.goos, "GOARCH="+t.goarch)
 	if out, err := cmd.CombinedOutput(); err != nil {
 		return fmt.Errorf("go build: %w\n%s", err, out)
@@ -115,13 +120,13 @@ func (t target) contents(dir string) (fstest.MapFS, error) {
 	return files, err
 }
 
-// moduleRoot returns the directory of go.mod.
+// moduleRoot returns the directory of the repository, from the module tools or from its own.
 func moduleRoot() (string, error) {
-	out, err := exec.Command("go", "env", "GOMOD").Output()
+	out, err := exec.Command("go", "list", "-m", "-f", "{{.Dir}}", modulePath).Output()
 	if err != nil {
-		return "", fmt.Errorf("go env GOMOD: %w", err)
+		return "", fmt.Errorf("go list -m %s: %w", modulePath, err)
 	}
-	return filepath.Dir(strings.TrimSpace(string(out))), nil
+	return strings.TrimSpace(string(out)), nil
 }
 
 // pack writes the archive to the directory out: a zip for Windows, where many programs open
