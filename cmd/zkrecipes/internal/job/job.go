@@ -12,7 +12,8 @@
 //
 // A job has its own process group, so that a signal reaches all processes that the command
 // has started. In the foreground of a terminal it has none, because a background group cannot
-// read from the terminal. Windows has no process groups, and a command can only be killed.
+// read from the terminal. Windows has no process groups: there a job has a job object, and a
+// command can only be killed. No test runs on Windows.
 package job
 
 import (
@@ -20,12 +21,14 @@ import (
 	"os"
 	"os/exec"
 	"runtime"
+	"sync"
 	"sync/atomic"
 	"time"
 )
 
 // Job is a running command. It has the stdout and stderr of this process.
 type Job struct {
+	system
 	cmd      *exec.Cmd
 	ownGroup bool          // it has its own process group
 	exited   chan struct{} // closed when the command has ended
@@ -33,6 +36,9 @@ type Job struct {
 	signaled atomic.Bool   // a signal that ends processes was sent to the group
 	ending   atomic.Bool   // End was called
 	held     func() bool   // whether to continue it after a stop
+
+	denied  chan struct{} // closed when it could not be signalled
+	denying sync.Once
 }
 
 // Start starts program with argv. env is added to the environment of this process. The
@@ -45,7 +51,7 @@ func Start(program string, argv, env []string, life *Lifetime) (*Job, error) {
 // startWith is Start with another stdin. Data that the command does not read is dropped.
 func startWith(program string, argv, env []string, life *Lifetime, stdin io.Reader) (*Job, error) {
 	program, argv = renamed(program, argv)
-	j := &Job{cmd: exec.Command(program, argv[1:]...), exited: make(chan struct{})}
+	j := &Job{cmd: exec.Command(program, argv[1:]...), exited: make(chan struct{}), denied: make(chan struct{})}
 	j.cmd.Args[0] = argv[0]
 	j.cmd.Env = append(os.Environ(), env...)
 	j.gone = j.exited
@@ -62,6 +68,7 @@ func startWith(program string, argv, env []string, life *Lifetime, stdin io.Read
 		started <- err
 		if err == nil {
 			_ = j.cmd.Wait()
+			j.ended()
 		}
 	}()
 	return j, <-started
@@ -73,7 +80,7 @@ func (j *Job) start(life *Lifetime) error {
 		return err
 	}
 	defer started()
-	return j.cmd.Start()
+	return j.launch()
 }
 
 // Exited is closed when the command has ended.
@@ -84,23 +91,33 @@ func (j *Job) Exited() <-chan struct{} { return j.exited }
 // without its own process group, Gone is Exited.
 func (j *Job) Gone() <-chan struct{} { return j.gone }
 
+// Denied is closed when a signal could be sent to no process of the job, because they belong to
+// another user: sudo, for example, changes the user of its command.
+func (j *Job) Denied() <-chan struct{} { return j.denied }
+
+func (j *Job) deny() { j.denying.Do(func() { close(j.denied) }) }
+
 // Signaled reports whether TERM, INT or QUIT was sent to the whole process group.
 func (j *Job) Signaled() bool { return j.signaled.Load() }
 
 // End sends TERM to the job, and then waits like Await.
-func (j *Job) End(grace time.Duration, killing func(exited bool)) {
+func (j *Job) End(grace time.Duration, killing func(exited bool), leave <-chan struct{}) (ended bool) {
 	j.ending.Store(true)
 	j.terminate()
-	j.Await(grace, killing)
+	return j.Await(grace, killing, leave)
 }
 
-// Await waits until all processes of the job have ended. After grace it calls killing and
-// kills the rest. exited is whether the command itself has ended.
-func (j *Job) Await(grace time.Duration, killing func(exited bool)) {
+// Await waits until all processes of the job have ended, and returns true. After grace it calls
+// killing and kills the rest. exited is whether the command itself has ended. A job that could not
+// be signalled cannot be killed either. For such a job Await returns false if leave is closed
+// before the command has ended.
+func (j *Job) Await(grace time.Duration, killing func(exited bool), leave <-chan struct{}) (ended bool) {
 	timer := time.NewTimer(grace)
 	defer timer.Stop()
 	select {
 	case <-j.gone:
+		return true
+	case <-j.denied:
 	case <-timer.C:
 		exited := false
 		select {
@@ -110,7 +127,17 @@ func (j *Job) Await(grace time.Duration, killing func(exited bool)) {
 		}
 		killing(exited)
 		j.Kill()
-		<-j.exited
+	}
+	select {
+	case <-j.exited:
+		return true
+	case <-j.denied:
+	}
+	select {
+	case <-j.exited:
+		return true
+	case <-leave:
+		return false
 	}
 }
 

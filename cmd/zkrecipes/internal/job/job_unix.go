@@ -3,6 +3,7 @@
 package job
 
 import (
+	"errors"
 	"io"
 	"os"
 	"syscall"
@@ -53,6 +54,13 @@ func (j *Job) arrange(life *Lifetime) (started func(), err error) {
 	}
 	return j.inherit(pipes...)
 }
+
+// system is what a job has on Windows only.
+type system struct{}
+
+func (j *Job) launch() error { return j.cmd.Start() }
+
+func (j *Job) ended() {}
 
 // follow returns the write end of a pipe for the command, and closes gone when all processes
 // that inherit the pipe have ended. That is needed because a shell exits at once on TERM,
@@ -117,13 +125,17 @@ func (j *Job) signal(s syscall.Signal) {
 
 func (j *Job) send(s syscall.Signal) {
 	if !j.ownGroup {
-		_ = j.cmd.Process.Signal(s)
+		if errors.Is(j.cmd.Process.Signal(s), syscall.EPERM) {
+			j.deny()
+		}
 		return
 	}
 	if s == syscall.SIGTERM || s == syscall.SIGINT || s == syscall.SIGQUIT {
 		j.signaled.Store(true)
 	}
-	_ = syscall.Kill(-j.cmd.Process.Pid, s)
+	if syscall.Kill(-j.cmd.Process.Pid, s) == syscall.EPERM {
+		j.deny()
+	}
 }
 
 // ExitCode returns the exit code as a shell does: 128 plus the number of the signal that

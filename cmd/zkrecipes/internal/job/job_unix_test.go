@@ -72,7 +72,7 @@ func TestOtherProcessesDoNotInheritPipes(t *testing.T) {
 	life := must.Get(NewLifetime())(t)
 	defer life.Close()
 	before := inheritable()
-	j := &Job{cmd: exec.Command("/bin/sh"), exited: make(chan struct{})}
+	j := &Job{cmd: exec.Command("/bin/sh"), exited: make(chan struct{}), denied: make(chan struct{})}
 	close(j.exited) // it is not started
 	started := must.Get(j.arrange(life))(t)
 	defer started()
@@ -109,4 +109,65 @@ func TestSignalDuringStartReachesCommand(t *testing.T) {
 	}
 }
 
-func TestMain(m *testing.M) { leaktest.Main(m) }
+// roleEnv makes the test binary act as a process of TestACommandOfAnotherUserIsDenied.
+const roleEnv = "ZKRECIPES_TEST_ROLE"
+
+func TestMain(m *testing.M) {
+	switch os.Getenv(roleEnv) {
+	case "tool":
+		os.Exit(endAnothers())
+	case "command":
+		_ = syscall.Setuid(0) // it belongs to root altogether from now on, as a command of sudo does
+		fmt.Println("runs")
+		_, _ = io.Copy(io.Discard, os.Stdin)
+		os.Exit(7)
+	}
+	leaktest.Main(m)
+}
+
+// endAnothers tries to end a command of another user, as an unprivileged user.
+func endAnothers() int {
+	program := os.Args[1]
+	input, theirs, _ := os.Pipe()
+	j, err := startWith(program, []string{program}, []string{roleEnv + "=command"}, nil, input)
+	if err != nil {
+		fmt.Println(err)
+		return 1
+	}
+	said := make([]byte, 4)
+	_, _ = io.ReadFull(os.Stdin, said) // the test has seen that it runs
+	killing := func(bool) { fmt.Println("killing") }
+	left := make(chan struct{})
+	close(left)
+	fmt.Println("ended:", j.End(time.Minute, killing, left))
+	ended := make(chan bool)
+	go func() { ended <- j.End(time.Minute, killing, nil) }()
+	_ = theirs.Close() // the command ends by itself
+	fmt.Println("ended:", <-ended, j.ExitCode())
+	<-j.Denied()
+	return 0
+}
+
+func TestACommandOfAnotherUserIsDenied(t *testing.T) {
+	if os.Getuid() != 0 {
+		t.Skip("SKIPPED: only root can make a program that belongs to another user")
+	}
+	dir := t.TempDir()
+	must.Do(t, os.Chmod(filepath.Dir(dir), 0o755))
+	program := filepath.Join(dir, "program")
+	must.Do(t, os.WriteFile(program, must.Get(os.ReadFile(must.Get(os.Executable())(t)))(t), 0o755))
+	must.Do(t, os.Chmod(program, os.ModeSetuid|0o755))
+	tool := exec.Command("/proc/self/exe", program)
+	tool.Env = append(os.Environ(), roleEnv+"=tool")
+	tool.Dir, tool.Stderr = dir, os.Stderr
+	tool.SysProcAttr = &syscall.SysProcAttr{Credential: &syscall.Credential{Uid: 65534, Gid: 65534}}
+	in, out := must.Get(tool.StdinPipe())(t), must.Get(tool.StdoutPipe())(t)
+	must.Do(t, tool.Start())
+	said := make([]byte, len("runs\n"))
+	must.Get(io.ReadFull(out, said))(t)
+	must.Get(io.WriteString(in, "seen"))(t)
+	rest := string(must.Get(io.ReadAll(out))(t))
+	if err := tool.Wait(); err != nil || string(said) != "runs\n" || rest != "ended: false\nended: true 7\n" {
+		t.Errorf("%v: %q, then %q", err, said, rest)
+	}
+}

@@ -46,6 +46,9 @@ type guard struct {
 	lineKind recipes.Kind // of the wait queue whose contenders are shown; "": none
 	verbose  bool         // show them without a terminal too
 
+	abandon          bool          // after a loss, do not wait for a command that cannot be signalled
+	minHold, maxHold time.Duration // 0: no limit; only lock has the flags
+
 	retry time.Duration // after a loss, wait this long for another grant; only lock has the flag
 	again bool          // campaign again after a leadership has ended; only elect has the flag
 
@@ -66,6 +69,7 @@ type grant struct {
 func (g *guard) Flags(f *flag.FlagSet) {
 	verb.DurationVar(f, &g.timeout, "timeout", 0, "give up if it is not granted within this `duration`, including the time to connect; 0\nwaits for ever")
 	g.graceFlag(f)
+	g.abandonFlag(f)
 	f.StringVar(&g.data, "data", "", "`text` that zkrecipes contenders shows; by default this host, process and command")
 	g.closeFlag(f)
 }
@@ -73,6 +77,11 @@ func (g *guard) Flags(f *flag.FlagSet) {
 // graceFlag defines -grace.
 func (g *guard) graceFlag(f *flag.FlagSet) {
 	verb.DurationVar(f, &g.grace, "grace", 5*time.Second, "kill the command if it has not ended this `duration` after its TERM")
+}
+
+// abandonFlag defines -abandon.
+func (g *guard) abandonFlag(f *flag.FlagSet) {
+	f.BoolVar(&g.abandon, "abandon", false, "after a loss, exit with 123 at once if the command belongs to another user and cannot be\nended; without it, zkrecipes waits for its end")
 }
 
 // closeFlag defines -close, which flock has too.
@@ -140,10 +149,14 @@ held until the command has ended.
 SIGTSTP (Ctrl-Z) stops the command and then zkrecipes; after the session timeout the hold
 is lost. SIGCONT for zkrecipes continues both, or ends the command after a loss. SIGSTOP
 cannot be passed on: it stops zkrecipes only, and the command runs on. If zkrecipes
-is killed, the command is killed too, on Linux. Then PATH is held until all processes
+is killed, the command is killed too, on Linux and Windows. Then PATH is held until all processes
 that the command has started have ended, as with flock; a process that has closed its
 descriptors does not count. If the hold is lost then, nothing ends these processes.
 With -close, and on Windows, PATH is released at once.
+
+A command that belongs to another user, such as one under sudo, gets no signals. zkrecipes
+says so, and waits after a loss until it ends by itself; with -abandon it exits with 123.
+Run zkrecipes itself as that user: sudo zkrecipes lock PATH -- command.
 
 Exit code: the command's, or 128+n if signal n ended the command or the wait before it.
 Otherwise:

@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"os"
 	"strconv"
+	"sync"
 	"time"
 
 	"github.com/zkrecipes/zkrecipes/cmd/zkrecipes/internal/exit"
@@ -69,35 +70,81 @@ func (g *guard) hold(h grant, t *verb.Tool, r *job.Relay, program string) (*hold
 				fmt.Sprintf("the leader could not be acknowledged: %v", err))
 		}
 	}
-	asked, reported := false, false // reported: the loss
+	defer g.reportDenied(j, t)()
+	var overdue <-chan time.Time
+	if g.maxHold > 0 {
+		timer := time.NewTimer(g.maxHold)
+		defer timer.Stop()
+		overdue = timer.C
+	}
+	var leave <-chan struct{}
+	if g.abandon {
+		leave = lost
+	}
+	why, text := "", "" // the command was ended, other than by a signal
 	select {
 	case <-j.Exited():
-		if j.Signaled() {
-			j.Await(g.grace, g.killing(t))
+		if j.Signaled() && !j.Await(g.grace, g.killing(t), leave) {
+			return nil, g.abandoned(h)
 		}
 	case <-lost:
-		reported = true
-		t.Event(verb.Event{Event: "lost", Path: g.path, Token: int64(h.Token()), Cause: fmt.Sprint(h.Err())},
-			fmt.Sprintf("lost %s, ending the command: %v", g.path, h.Err()))
-		j.End(g.grace, g.killing(t))
+		why, text = "lost", fmt.Sprintf("lost %s, ending the command: %v", g.path, h.Err())
+	case <-overdue:
+		why, text = "overdue", fmt.Sprintf("the command has held %s for %v, ending it", g.path, g.maxHold)
 	case <-h.asked:
-		asked = true
-		t.Event(verb.Event{Event: "asked", Path: g.path, Token: int64(h.Token())},
-			fmt.Sprintf("another client asks for %s: ending the command", g.path))
-		j.End(g.grace, g.killing(t))
+		why, text = "asked", fmt.Sprintf("another client asks for %s: ending the command", g.path)
+	}
+	if why != "" {
+		event := verb.Event{Event: why, Path: g.path, Token: int64(h.Token())}
+		if why == "lost" {
+			event.Cause = fmt.Sprint(h.Err())
+		}
+		t.Event(event, text)
+		if !j.End(g.grace, g.killing(t), leave) {
+			return nil, g.abandoned(h)
+		}
 	}
 	after := r.Interruptible(context.Background()) // signals no longer go to the command
 	status := j.ExitCode()
 	t.Event(verb.Event{Event: "exited", Path: g.path, Code: &status}, "")
 	held := &holding{Job: j, code: status, lost: h.Err() != nil, ended: r.Ended(status), ran: time.Since(begun), after: after}
-	return held, g.end(h, t, held, reported, asked)
+	return held, g.end(h, t, held, why)
 }
 
-// end releases the hold and returns the exit code. reported means that the loss was printed,
-// asked that another client asked for the hold.
-func (g *guard) end(h grant, t *verb.Tool, held *holding, reported, asked bool) error {
+// abandoned is the error after a loss, if the command cannot be ended and is not waited for.
+func (g *guard) abandoned(h grant) error {
+	return exit.With(exit.Lost, "the hold on %s was lost, and the command still runs: %w", g.path, h.Err())
+}
+
+// reportDenied reports, until the returned function is called, that the command cannot be
+// signalled.
+func (g *guard) reportDenied(j *job.Job, t *verb.Tool) (stop func()) {
+	stopped := make(chan struct{})
+	var reporting sync.WaitGroup
+	reporting.Go(func() {
+		select {
+		case <-j.Denied():
+		case <-stopped:
+			select {
+			case <-j.Denied(): // both have happened
+			default:
+				return
+			}
+		}
+		t.Event(verb.Event{Event: "denied", Path: g.path},
+			fmt.Sprintf("the command cannot be signalled, because it belongs to another user: nothing ends it when %s is lost; run zkrecipes itself as that user, such as sudo zkrecipes", g.path))
+	})
+	return func() {
+		close(stopped)
+		reporting.Wait()
+	}
+}
+
+// end releases the hold and returns the exit code. why is the reason for which the command was
+// ended, as in its event, or "".
+func (g *guard) end(h grant, t *verb.Tool, held *holding, why string) error {
 	switch {
-	case reported && !t.JSON: // JSON gets an object with the exit code too
+	case why == "lost" && !t.JSON: // JSON gets an object with the exit code too
 		return exit.Silently(exit.Lost)
 	case held.lost:
 		return exit.With(exit.Lost, "the hold on %s was lost while the command ran: %w", g.path, h.Err())
@@ -105,7 +152,7 @@ func (g *guard) end(h grant, t *verb.Tool, held *holding, reported, asked bool) 
 		return g.leave(held.after, h, t, held.code)
 	}
 	var uncounted error
-	if h.count != nil && held.code == 0 && !asked {
+	if h.count != nil && held.code == 0 && why == "" {
 		ctx, stop := recipes.WithHold(held.after, h) // without a time limit: a success that is not recorded is repeated
 		defer stop()
 		if uncounted = h.count(ctx); uncounted != nil {
@@ -115,10 +162,21 @@ func (g *guard) end(h grant, t *verb.Tool, held *holding, reported, asked bool) 
 	if errors.Is(uncounted, recipes.ErrNotHeld) {
 		return exit.With(exit.Lost, "the command has succeeded, but may run again in this period: the hold on %s was lost: %w", g.path, uncounted)
 	}
+	if rest := g.minHold - held.ran; rest > 0 && why == "" {
+		timer := time.NewTimer(rest)
+		defer timer.Stop()
+		select {
+		case <-timer.C:
+		case <-h.Done():
+		case <-held.after.Done(): // a signal
+		}
+	}
 	g.release(h, t)
 	switch {
-	case asked:
+	case why == "asked":
 		return exit.With(exit.Lost, "the command was ended because another client asked for %s", g.path)
+	case why == "overdue":
+		return exit.With(exit.Lost, "the command was ended because it had held %s for %v", g.path, g.maxHold)
 	case uncounted != nil:
 		return exit.With(exit.Own, "the command has succeeded, but may run again in this period: %w", uncounted)
 	}

@@ -75,6 +75,13 @@ delete it to run the command before its time.
 
     zkrecipes lock -once-per 23h /cron/backup -- ./backup.sh
 
+With -max-hold, the command is ended as after a loss when it has held the lock that long,
+and the lock is released: a job that hangs does not keep others out for ever. With
+-min-hold, the lock is kept after a shorter run: a machine whose clock is late finds it
+taken, and -try gives up. A signal ends that wait.
+
+    zkrecipes lock -try -min-hold 30s -max-hold 30m /cron/report -- ./report.sh
+
 With -c, a shell runs the command: zkrecipes lock PATH -c 'make >log', as with flock.
 After --, a pipeline or a redirection belongs to the shell that starts zkrecipes.
 
@@ -131,6 +138,8 @@ func (v *lockVerb) Flags(f *flag.FlagSet) {
 	f.StringVar(&v.shell, "c", "", "run this `command` with sh, instead of a command after --")
 	f.IntVar(&v.conflict, "conflict-exit-code", exit.Timeout, "exit with this `code` if the lock was not granted, like flock -E")
 	verb.DurationVar(f, &v.retry, "retry", 0, "after a loss, wait up to this `duration` for another grant, and start the command again;\n0: do not")
+	verb.DurationVar(f, &v.maxHold, "max-hold", 0, "end the command, as after a loss, when it has held the lock for this `duration`; 0: never")
+	verb.DurationVar(f, &v.minHold, "min-hold", 0, "after a shorter run, keep the lock until it was held for this `duration`")
 	f.BoolVar(&v.try, "try", false, "do not wait: exit with 124 if another client holds it")
 	f.Func("n", "PATH is a semaphore with this number of `permits`: up to that many commands run at a\ntime; without -n it is a plain lock", v.setPermits)
 	f.Func("and", "hold the lock at this `path` too; can be repeated, also after PATH", v.addPath)
@@ -191,6 +200,8 @@ func (v *lockVerb) Arguments(args []string) error {
 		return errors.New("-once-per needs a lock with one holder: leave out -n and -shared")
 	case v.oncePer > 0 && verb.OtherLibrary(v.dialect):
 		return errors.New("-once-per needs the default of -dialect: other libraries do not record their turns")
+	case v.maxHold > 0 && v.minHold > v.maxHold:
+		return fmt.Errorf("-min-hold %v is longer than -max-hold %v: no run could satisfy both", v.minHold, v.maxHold)
 	case v.countFailures && v.oncePer == 0:
 		return errors.New("-count-failures needs -once-per")
 	case verb.OtherLibrary(v.dialect) && v.priority.Given:

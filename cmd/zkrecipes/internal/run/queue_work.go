@@ -186,12 +186,13 @@ func (v *queueWorkVerb) handle(d recipes.Delivery) error {
 		return exit.With(exit.Cannot, "command %s: %w", v.argv[0], err)
 	}
 	defer remove()
+	defer v.reportDenied(j, v.t)()
 	select { // after a signal too, without a time limit: the claim is held
 	case <-j.Exited():
 	case <-lost:
 	}
 	if d.Err() != nil {
-		j.End(v.grace, func(bool) {})
+		j.End(v.grace, func(bool) {}, nil)
 		return fmt.Errorf("the claim was lost: %w", d.Err())
 	}
 	if code := j.ExitCode(); code != 0 {

@@ -171,7 +171,7 @@ func (v *sharesVerb) work(ctx context.Context, p recipes.Portion) error {
 			}
 		case <-exited:
 			if v.running.Signaled() {
-				v.running.Await(v.grace, v.killing(v.t))
+				v.running.Await(v.grace, v.killing(v.t), nil)
 			}
 			return v.leave(p, v.running.ExitCode())
 		case <-p.Done():
@@ -192,7 +192,7 @@ func (v *sharesVerb) lost(p recipes.Portion) error {
 	v.t.Event(verb.Event{Event: "lost", Path: v.path, Cause: fmt.Sprint(p.Err())},
 		fmt.Sprintf("lost the numbers of %s, ending the command: %v", v.path, p.Err()))
 	if v.running != nil {
-		v.running.End(v.grace, v.killing(v.t))
+		v.running.End(v.grace, v.killing(v.t), nil)
 	}
 	if v.t.JSON { // it gets an object with the exit code too
 		return exit.With(exit.Lost, "the numbers of %s were lost: %w", v.path, p.Err())
@@ -282,6 +282,11 @@ func (v *sharesVerb) start(p recipes.Portion, text string) (code int, ended bool
 		return exit.Cannot, true
 	}
 	v.running = j
+	stop := v.reportDenied(j, v.t)
+	go func() {
+		<-j.Exited()
+		stop()
+	}()
 	return 0, false
 }
 
@@ -319,7 +324,7 @@ func (v *sharesVerb) stop(ctx *context.Context, p recipes.Portion) (code int, en
 		return 0, false
 	}
 	j := v.running
-	j.End(v.grace, v.killing(v.t))
+	j.End(v.grace, v.killing(v.t), nil)
 	*ctx = v.relay.Interruptible(context.Background())
 	v.running = nil
 	if code = j.ExitCode(); v.relay.Ended(code) {

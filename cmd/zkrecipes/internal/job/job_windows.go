@@ -1,0 +1,123 @@
+package job
+
+import (
+	"errors"
+	"os"
+	"sync"
+	"syscall"
+	"unsafe"
+
+	"golang.org/x/sys/windows"
+)
+
+// On this system an interrupt reaches the command directly, and a process can only be
+// killed.
+
+var relayed = []os.Signal{os.Interrupt}
+
+var suspending, continuing []os.Signal
+
+func dropped(os.Signal) bool { return false }
+func ends(os.Signal) bool    { return true }
+
+func (r *Relay) suspend() {}
+
+const inherits = false
+
+func (j *Job) arrange(*Lifetime) (started func(), err error) { return func() {}, nil }
+
+// system has the job object of a command. The system ends all processes in it when its last handle
+// is closed, which it does when this process is killed: the command must not continue then.
+type system struct {
+	mu     sync.Mutex
+	object windows.Handle // 0 when the command has ended
+}
+
+// launch starts the command suspended, so that it starts no process outside of its job object.
+func (j *Job) launch() error {
+	object, err := windows.CreateJobObject(nil, nil)
+	if err != nil {
+		return os.NewSyscallError("CreateJobObject", err)
+	}
+	if err = limit(object, windows.JOB_OBJECT_LIMIT_KILL_ON_JOB_CLOSE); err == nil {
+		j.cmd.SysProcAttr = &syscall.SysProcAttr{CreationFlags: windows.CREATE_SUSPENDED}
+		err = j.cmd.Start()
+	}
+	if err != nil {
+		return errors.Join(err, windows.CloseHandle(object))
+	}
+	if err := resumeIn(object, uint32(j.cmd.Process.Pid)); err != nil {
+		_ = j.cmd.Process.Kill()
+		_ = j.cmd.Wait()
+		return errors.Join(err, windows.CloseHandle(object))
+	}
+	j.object = object
+	return nil
+}
+
+// ended lets the processes that the command has left run on.
+func (j *Job) ended() {
+	j.mu.Lock()
+	defer j.mu.Unlock()
+	_ = limit(j.object, 0)
+	_ = windows.CloseHandle(j.object)
+	j.object = 0
+}
+
+func limit(object windows.Handle, flags uint32) error {
+	info := windows.JOBOBJECT_EXTENDED_LIMIT_INFORMATION{
+		BasicLimitInformation: windows.JOBOBJECT_BASIC_LIMIT_INFORMATION{LimitFlags: flags},
+	}
+	_, err := windows.SetInformationJobObject(object, windows.JobObjectExtendedLimitInformation, uintptr(unsafe.Pointer(&info)), uint32(unsafe.Sizeof(info)))
+	return os.NewSyscallError("SetInformationJobObject", err)
+}
+
+// resumeIn puts a process that was started suspended into a job object, and resumes it.
+func resumeIn(object windows.Handle, pid uint32) error {
+	process, err := windows.OpenProcess(windows.PROCESS_SET_QUOTA|windows.PROCESS_TERMINATE, false, pid)
+	if err != nil {
+		return os.NewSyscallError("OpenProcess", err)
+	}
+	defer windows.CloseHandle(process)
+	if err := windows.AssignProcessToJobObject(object, process); err != nil {
+		return os.NewSyscallError("AssignProcessToJobObject", err)
+	}
+	threads, err := windows.CreateToolhelp32Snapshot(windows.TH32CS_SNAPTHREAD, 0)
+	if err != nil {
+		return os.NewSyscallError("CreateToolhelp32Snapshot", err)
+	}
+	defer windows.CloseHandle(threads)
+	entry := windows.ThreadEntry32{Size: uint32(unsafe.Sizeof(windows.ThreadEntry32{}))}
+	for err = windows.Thread32First(threads, &entry); err == nil; err = windows.Thread32Next(threads, &entry) {
+		if entry.OwnerProcessID == pid { // it has one thread as yet
+			thread, err := windows.OpenThread(windows.THREAD_SUSPEND_RESUME, false, entry.ThreadID)
+			if err != nil {
+				return os.NewSyscallError("OpenThread", err)
+			}
+			defer windows.CloseHandle(thread)
+			_, err = windows.ResumeThread(thread)
+			return os.NewSyscallError("ResumeThread", err)
+		}
+	}
+	return os.NewSyscallError("Thread32Next", err)
+}
+
+// Pass does nothing.
+func (j *Job) Pass(os.Signal) {}
+
+func (j *Job) terminate() { j.Kill() }
+
+// Kill kills the command and the processes that it has started.
+func (j *Job) Kill() {
+	j.mu.Lock()
+	defer j.mu.Unlock()
+	if j.object != 0 {
+		_ = windows.TerminateJobObject(j.object, 1)
+	}
+}
+
+// ExitCode returns the command's exit code, after Exited.
+func (j *Job) ExitCode() int { return j.cmd.ProcessState.ExitCode() }
+
+// name returns the name of a signal. There is only the interrupt.
+func name(s os.Signal) string { return "the signal " + s.String() }
