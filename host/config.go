@@ -6,6 +6,8 @@ import (
 	"os/exec"
 	"path/filepath"
 	"runtime"
+	"slices"
+	"strings"
 	"time"
 
 	"github.com/hashicorp/go-hclog"
@@ -53,7 +55,9 @@ type Config struct {
 
 	// Env adds to the plugin's environment. "NAME=value" sets a variable. "NAME" copies
 	// the host's variable, if it is set. Always copied are TMPDIR, TMP, TEMP, SSL_CERT_FILE,
-	// SSL_CERT_DIR, TZ, LANG, LC_ALL, SYSTEMROOT and WINDIR.
+	// SSL_CERT_DIR, TZ, LANG, LC_ALL, GOMEMLIMIT, GOMAXPROCS, SYSTEMROOT and WINDIR. Other
+	// variables that the plugin's Go runtime, resolver and Kerberos read are GODEBUG,
+	// RES_OPTIONS and KRB5_CONFIG.
 	Env []string
 
 	// Lifetime is the reading end of a pipe. If this process dies, for any reason, the
@@ -127,6 +131,8 @@ func (c Config) defaults() (Config, error) {
 	switch {
 	case c.Lifetime != nil && runtime.GOOS == "windows":
 		return c, fmt.Errorf("host: %w: Config.Lifetime: a process inherits no descriptors on Windows", recipes.ErrInvalid)
+	case slices.ContainsFunc(c.Env, func(e string) bool { return e == "" || e[0] == '=' || strings.ContainsRune(e, 0) }):
+		return c, fmt.Errorf("host: %w: Config.Env is %q; each must be NAME or NAME=value", recipes.ErrInvalid, c.Env)
 	case c.StartTimeout < 0:
 		return c, fmt.Errorf("host: Config.StartTimeout is %v; it must not be negative", c.StartTimeout)
 	case c.StartTimeout == 0:

@@ -74,11 +74,23 @@ func TestChecksumMismatchRefusedBeforeStart(t *testing.T) {
 	}
 }
 
+func TestAVariableWithoutANameIsRefused(t *testing.T) {
+	for _, wrong := range []string{"", "=value", "NAME=\x00"} {
+		cfg := config(t, "plugin")
+		cfg.Env = append(cfg.Env, wrong)
+		if _, err := host.Launch(ctx(t), cfg); !errors.Is(err, recipes.ErrInvalid) || !strings.Contains(err.Error(), "Config.Env") {
+			t.Errorf("%q: %v", wrong, err)
+		}
+	}
+}
+
 func TestHostEnvironmentDoesNotLeak(t *testing.T) {
 	t.Setenv("TEST_SECRET", "s3cret")
 	t.Setenv("TEST_WANTED", "wanted")
 	t.Setenv("ZKRECIPES_PLUGIN", "overridden")
-	inherited := []string{"TMPDIR", "TMP", "TEMP", "SSL_CERT_FILE", "SSL_CERT_DIR", "TZ", "LANG", "LC_ALL", "SYSTEMROOT", "WINDIR"}
+	inherited := []string{"TMPDIR", "TMP", "TEMP", "SSL_CERT_FILE", "SSL_CERT_DIR", "TZ", "LANG", "LC_ALL", "GOMEMLIMIT", "GOMAXPROCS", "SYSTEMROOT", "WINDIR"}
+	t.Setenv("GOMEMLIMIT", "1GiB")
+	t.Setenv("GOMAXPROCS", "3")
 	for _, name := range inherited {
 		if os.Getenv(name) == "" {
 			t.Setenv(name, os.TempDir())

@@ -85,6 +85,8 @@ func TestASocketIsCreatedWhereItsPathFits(t *testing.T) {
 		{"/nowhere", short, short},
 		{long, long, "/tmp"},
 		{long, "", "/tmp"},
+		{"/proc", short, short}, // not even root can write there
+		{"/proc", "/proc", "/tmp"},
 	} {
 		t.Setenv("TMPDIR", tt.temp)
 		t.Setenv("XDG_RUNTIME_DIR", tt.runtime)

@@ -157,12 +157,15 @@ func TestSocketDirectoryIsPrivateAndIsRemoved(t *testing.T) {
 	}
 }
 
-// TestLongTempDirectory: the path of a Unix socket has room for 108 bytes.
-func TestLongTempDirectory(t *testing.T) {
+// TestUnfitTempDirectory: the path of a Unix socket has room for 108 bytes, and the root of a
+// container may be read-only.
+func TestUnfitTempDirectory(t *testing.T) {
 	long := filepath.Join(t.TempDir(), strings.Repeat("long", 30))
 	must.Do(t, os.Mkdir(long, 0o700))
-	t.Setenv("TMPDIR", long)
-	acquire(t, open(t, launch(t, config(t, "plugin")), time.Minute))
+	for _, dir := range []string{long, "/proc"} {
+		t.Setenv("TMPDIR", dir)
+		acquire(t, open(t, launch(t, config(t, "plugin")), time.Minute))
+	}
 }
 
 // TestSupervisorIsClosedWhileAPluginStarts: no process is left when Close returns.

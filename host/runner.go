@@ -223,13 +223,15 @@ func (p *process) HostToPlugin(network, address string) (string, string, error) 
 var _ runner.Runner = (*process)(nil)
 
 // inheritedEnv are the variables that a plugin gets from the host's environment; Config.Env
-// lists them too. They are for temporary files, certificates, the time zone and the language.
+// lists them too. They are for temporary files, certificates, the time zone, the language, and
+// the limits of Go's runtime, which somebody has set for a machine.
 // Programs do not start on Windows without some of them. The plugin gets no others, because
 // an environment often contains secrets.
 var inheritedEnv = []string{
 	"TMPDIR", "TMP", "TEMP",
 	"SSL_CERT_FILE", "SSL_CERT_DIR",
 	"TZ", "LANG", "LC_ALL",
+	"GOMEMLIMIT", "GOMAXPROCS",
 	"SYSTEMROOT", "WINDIR",
 }
 

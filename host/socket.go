@@ -26,16 +26,21 @@ func socketBase() (string, error) {
 	if runtime.GOOS == "windows" {
 		return os.TempDir(), nil // plugins listen on TCP
 	}
-	for _, dir := range []string{os.TempDir(), os.Getenv("XDG_RUNTIME_DIR"), "/tmp"} {
-		if dir == "" || len(dir)+socketTail > maxSocketPath {
-			continue
-		}
-		if info, err := os.Stat(dir); err == nil && info.IsDir() {
+	bases := []string{os.TempDir(), os.Getenv("XDG_RUNTIME_DIR"), fmt.Sprintf("/run/user/%d", os.Getuid()), "/tmp", "/dev/shm"}
+	for _, dir := range bases {
+		if dir != "" && len(dir)+socketTail <= maxSocketPath && writable(dir) {
 			return dir, nil
 		}
 	}
-	return "", fmt.Errorf("no directory for the plugin's socket: %s is too long or missing, and so is /tmp; set TMPDIR to a directory of at most %d bytes",
-		os.TempDir(), maxSocketPath-socketTail)
+	return "", fmt.Errorf("no directory for the plugin's socket: $TMPDIR, $XDG_RUNTIME_DIR, /run/user/%d, /tmp and /dev/shm are too long, or missing, or this user cannot write there; set TMPDIR to a writable directory of at most %d bytes",
+		os.Getuid(), maxSocketPath-socketTail)
+}
+
+// writable reports whether this process can make a directory in dir. The mode of dir does not
+// tell: it may be in a file system that is mounted read-only, as the root of a container.
+func writable(dir string) bool {
+	made, err := os.MkdirTemp(dir, "zkrecipes-")
+	return err == nil && os.Remove(made) == nil
 }
 
 // socketDirName and socketName are the names that go-plugin gives a socket's directory and a

@@ -74,6 +74,7 @@ plugin {
   directory     = "/usr/lib/zkrecipes"
   checksum      = "` + checksum + `"
   args          = ["-x"]
+  env           = ["GOGC=50", "RES_OPTIONS"]
   start_timeout = "3s"
 }
 `
@@ -100,6 +101,7 @@ func TestEverySettingArrives(t *testing.T) {
 		"command":       {p.Path, filepath.Join(dir, "bin", "zkrecipes-plugin")},
 		"directory":     {p.Dir, "/usr/lib/zkrecipes"},
 		"checksum":      {p.Checksum, checksum},
+		"env":           {strings.Join(p.Env, " "), "GOGC=50 RES_OPTIONS"},
 		"args":          {strings.Join(p.Args, " "), "-x"},
 		"start_timeout": {p.StartTimeout, 3 * time.Second},
 	} {

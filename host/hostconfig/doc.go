@@ -37,6 +37,7 @@
 //	  directory     = "/usr/lib/zkrecipes"  # searched first if there is no command
 //	  checksum      = "9f86d081..."         # SHA-256; ZKRECIPES_PLUGIN_CHECKSUM
 //	  args          = []
+//	  env           = ["GODEBUG=netdns=go", "KRB5_CONFIG"] # NAME=value, or the host's NAME
 //	  start_timeout = "10s"
 //	}
 //

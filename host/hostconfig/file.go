@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"time"
 	"unicode/utf8"
@@ -69,6 +70,7 @@ type (
 	pluginBlock struct {
 		Command      *hcl.Attribute `hcl:"command,optional"`
 		Args         *hcl.Attribute `hcl:"args,optional"`
+		Env          *hcl.Attribute `hcl:"env,optional"`
 		Checksum     *hcl.Attribute `hcl:"checksum,optional"`
 		Directory    *hcl.Attribute `hcl:"directory,optional"`
 		StartTimeout *hcl.Attribute `hcl:"start_timeout,optional"`
@@ -208,6 +210,9 @@ func (r *reader) plugin(b *pluginBlock) {
 		p.Dir = r.relative(p.Dir)
 	}
 	decode(r, b.Args, "a list of strings", &p.Args)
+	if decode(r, b.Env, "a list of strings", &p.Env) && slices.ContainsFunc(p.Env, func(e string) bool { return e == "" || e[0] == '=' }) {
+		r.wrong(b.Env.Expr.Range(), "Invalid env", `Expected a list of "NAME=value", or "NAME" for a variable of the host.`)
+	}
 	if decode(r, b.Checksum, "a SHA-256 in hexadecimal", &p.Checksum) && !isChecksum(p.Checksum) {
 		r.wrong(b.Checksum.Expr.Range(), "Invalid checksum", "Expected a SHA-256 of 64 hexadecimal digits, as sha256sum prints it.")
 	}

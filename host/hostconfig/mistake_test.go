@@ -39,6 +39,7 @@ func TestMistakesInTheFile(t *testing.T) {
 		{"acl", "zookeeper {\n  acl = \"mine\"\n}", []string{"c.hcl:2", `"creator" or "world"`}},
 		{"acl without auth", "zookeeper {\n  acl = \"creator\"\n}", []string{"c.hcl:2", "needs an auth block"}},
 		{"checksum", "plugin {\n  checksum = \"abcd\"\n}", []string{"c.hcl:2", "64 hexadecimal digits"}},
+		{"env", "plugin {\n  env = [\"=1\"]\n}", []string{"c.hcl:2", `"NAME=value"`}},
 		{"variable", "log_level = level", []string{"c.hcl:1", "Variables not allowed"}},
 		{"no user", "zookeeper {\n  auth {\n    password_env = \"P\"\n  }\n}", []string{"c.hcl:2", "Expected user"}},
 		{"colon", "zookeeper {\n  auth {\n    user = \"a:b\"\n    password_env = \"HOME\"\n  }\n}", []string{"c.hcl:3", "without a colon"}},
