@@ -2,6 +2,7 @@ package recipestest
 
 import (
 	"context"
+	"sync"
 	"time"
 
 	"github.com/zkrecipes/zkrecipes/recipes"
@@ -37,6 +38,14 @@ func lossTests() []kindTest {
 			next.must(f)
 			f.failIf(time.Now().Before(until), "another is granted %v before the hold is invalid", time.Until(until))
 			f.failIf(!g.ValidUntil().IsZero(), "a lost grant is valid until %v", g.ValidUntil())
+		}},
+		{"OnDanger warns when little is left of the proof", func(f *fixture, k kind) {
+			s := f.open(withTimeout(time.Minute))
+			g := k.granted(f, s, f.path("a"))
+			warned := make(chan struct{})
+			// A proof is never longer than the timeout.
+			defer recipes.OnDanger(g, s.Timeout(), sync.OnceFunc(func() { close(warned) }))()
+			f.await(warned, "the warning")
 		}},
 		{"a context of WithHold ends with the grant, for its reason", func(f *fixture, k kind) {
 			g := k.granted(f, f.open(), f.path("a"))

@@ -4,8 +4,10 @@ package job
 
 import (
 	"errors"
+	"fmt"
 	"io"
 	"os"
+	"strings"
 	"syscall"
 
 	"golang.org/x/sys/unix"
@@ -145,6 +147,15 @@ func (j *Job) ExitCode() int {
 		return ExitSignal + int(st.Signal())
 	}
 	return j.cmd.ProcessState.ExitCode()
+}
+
+// ParseSignal returns the signal with a name such as USR1 or SIGUSR1.
+func ParseSignal(name string) (os.Signal, error) {
+	number := unix.SignalNum("SIG" + strings.TrimPrefix(strings.ToUpper(name), "SIG"))
+	if number == 0 {
+		return nil, fmt.Errorf("there is no signal %q; give a name such as USR1", name)
+	}
+	return number, nil
 }
 
 // name returns the name of a signal, such as SIGINT. Its String method returns "interrupt".

@@ -119,5 +119,8 @@ func (j *Job) Kill() {
 // ExitCode returns the command's exit code, after Exited.
 func (j *Job) ExitCode() int { return j.cmd.ProcessState.ExitCode() }
 
+// ParseSignal returns an error: this system has no signals.
+func ParseSignal(string) (os.Signal, error) { return nil, errors.New("this system has no signals") }
+
 // name returns the name of a signal. There is only the interrupt.
 func name(s os.Signal) string { return "the signal " + s.String() }

@@ -47,6 +47,8 @@ type guard struct {
 	verbose  bool         // show them without a terminal too
 
 	abandon          bool          // after a loss, do not wait for a command that cannot be signalled
+	warning          os.Signal     // sent to the command when its hold is in danger; nil: none
+	timeoutGranted   time.Duration // of the session
 	minHold, maxHold time.Duration // 0: no limit; only lock has the flags
 
 	retry time.Duration // after a loss, wait this long for another grant; only lock has the flag
@@ -70,6 +72,10 @@ func (g *guard) Flags(f *flag.FlagSet) {
 	verb.DurationVar(f, &g.timeout, "timeout", 0, "give up if it is not granted within this `duration`, including the time to connect; 0\nwaits for ever")
 	g.graceFlag(f)
 	g.abandonFlag(f)
+	f.Func("warn-signal", "send this `signal`, such as USR1, to the command when no server has answered for so long\nthat a third of the session timeout is left until the loss", func(name string) (err error) {
+		g.warning, err = job.ParseSignal(name)
+		return err
+	})
 	f.StringVar(&g.data, "data", "", "`text` that zkrecipes contenders shows; by default this host, process and command")
 	g.closeFlag(f)
 }
@@ -154,6 +160,8 @@ that the command has started have ended, as with flock; a process that has close
 descriptors does not count. If the hold is lost then, nothing ends these processes.
 With -close, and on Windows, PATH is released at once.
 
+With -warn-signal, the command is warned before the loss, if the servers are the reason.
+
 A command that belongs to another user, such as one under sudo, gets no signals. zkrecipes
 says so, and waits after a loss until it ends by itself; with -abandon it exits with 123.
 Run zkrecipes itself as that user: sudo zkrecipes lock PATH -- command.
@@ -232,6 +240,7 @@ func (g *guard) once(ctx context.Context, t *verb.Tool, p verb.Patience, r *job.
 	acquire func(context.Context, recipes.Client) (grant, error)) (held *holding, err error) {
 	acquireShown := func(ctx context.Context, s recipes.Client) (grant, error) {
 		g.served.Opened(s)
+		g.timeoutGranted = s.Timeout()
 		stop := g.showWait(ctx, s, t)
 		h, err := acquire(ctx, s)
 		stop()

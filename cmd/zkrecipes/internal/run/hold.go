@@ -71,6 +71,13 @@ func (g *guard) hold(h grant, t *verb.Tool, r *job.Relay, program string) (*hold
 		}
 	}
 	defer g.reportDenied(j, t)()
+	if g.warning != nil {
+		defer recipes.OnDanger(h, g.timeoutGranted/3, func() {
+			t.Event(verb.Event{Event: "danger", Path: g.path, Token: int64(h.Token())},
+				fmt.Sprintf("no server answers: %s is lost within %v", g.path, time.Until(h.ValidUntil()).Round(time.Millisecond)))
+			j.Pass(g.warning)
+		})()
+	}
 	var overdue <-chan time.Time
 	if g.maxHold > 0 {
 		timer := time.NewTimer(g.maxHold)
