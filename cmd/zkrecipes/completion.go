@@ -158,7 +158,7 @@ func installCompletion(t *verb.Tool, undo bool) int {
 			t.Fail(err, exit.Failed)
 			return exit.Failed
 		}
-		fmt.Fprintln(t.Stdout, done+" "+i.file)
+		verb.Row(t.Stdout, "%s %s", done, i.file)
 	}
 	return exit.OK
 }
