@@ -2,7 +2,6 @@ package main
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"io"
 	"net"
@@ -344,23 +343,6 @@ func harmless(t *testing.T, what, text string) {
 	if strings.HasSuffix(what, "stdout") && strings.Contains(text, "\t") {
 		t.Errorf("%s: a tab in %q", what, text)
 	}
-}
-
-// doctored are what doctor finds, by the chroot of the sessions.
-var doctored = map[string]*untrusted{
-	"answers": {text: untrustedText},
-	"errors":  {text: untrustedText, err: errors.New(untrustedText)},
-	"refusal": {text: untrustedText, opens: fmt.Errorf("%w: %s", recipes.ErrAuthFailed, untrustedText)},
-}
-
-// openDoctored is the plugin of doctor and top. It writes hostile text to its log.
-func openDoctored(_ context.Context, cfg recipes.SessionConfig) (recipes.Client, error) {
-	fmt.Fprintln(os.Stderr, untrustedBytes)
-	u := doctored[strings.TrimPrefix(cfg.Chroot, "/")]
-	if u == nil {
-		u = doctored["answers"]
-	}
-	return u.fresh().open()
 }
 
 // TestTopShowsNoControls on the screen of a terminal.

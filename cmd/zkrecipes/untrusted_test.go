@@ -3,7 +3,10 @@ package main
 import (
 	"context"
 	"errors"
+	"fmt"
+	"os"
 	"slices"
+	"strings"
 	"sync"
 	"time"
 
@@ -482,3 +485,20 @@ type untrustedLatch struct {
 func (l untrustedLatch) Count(context.Context) (int64, error)     { return 1, l.err }
 func (l untrustedLatch) CountDown(context.Context) (int64, error) { return 1, l.err }
 func (l untrustedLatch) Wait(context.Context) error               { return l.err }
+
+// doctored are what doctor finds, by the chroot of the sessions.
+var doctored = map[string]*untrusted{
+	"answers": {text: untrustedText},
+	"errors":  {text: untrustedText, err: errors.New(untrustedText)},
+	"refusal": {text: untrustedText, opens: fmt.Errorf("%w: %s", recipes.ErrAuthFailed, untrustedText)},
+}
+
+// openDoctored is the plugin of doctor and top. It writes hostile text to its log.
+func openDoctored(_ context.Context, cfg recipes.SessionConfig) (recipes.Client, error) {
+	fmt.Fprintln(os.Stderr, untrustedBytes)
+	u := doctored[strings.TrimPrefix(cfg.Chroot, "/")]
+	if u == nil {
+		u = doctored["answers"]
+	}
+	return u.fresh().open()
+}

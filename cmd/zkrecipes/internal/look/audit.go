@@ -132,7 +132,7 @@ func (v *auditVerb) Run(ctx context.Context, t *verb.Tool) error {
 		if err := timeline.WriteHTML(&page, report); err != nil {
 			return err
 		}
-		if err := os.WriteFile(v.html, []byte(printable.Text(page.String())), 0o644); err != nil {
+		if err := verb.Replace(v.html, []byte(printable.Text(page.String())), 0o644); err != nil {
 			return err
 		}
 	}
