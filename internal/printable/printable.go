@@ -40,6 +40,15 @@ func JSON(text string) string { return escaped(text, "\n\t", inJSON) }
 // write must end with a whole character.
 func Writer(w io.Writer, function func(string) string) io.Writer { return writer{w, function} }
 
+// Below returns the writer for which Writer was called, or w itself. A program writes there what it
+// has for the terminal, such as the movements of a progress bar.
+func Below(w io.Writer) io.Writer {
+	if p, ok := w.(writer); ok {
+		return p.Writer
+	}
+	return w
+}
+
 type writer struct {
 	io.Writer
 	function func(string) string
