@@ -27,6 +27,7 @@ import (
 
 	"github.com/zkrecipes/zkrecipes/bench/load"
 	"github.com/zkrecipes/zkrecipes/bench/record"
+	"github.com/zkrecipes/zkrecipes/internal/printable"
 	"github.com/zkrecipes/zkrecipes/internal/version"
 )
 
@@ -107,6 +108,8 @@ func (e usageError) Unwrap() error { return e.error }
 
 // run runs zkbench and returns its exit code.
 func (c command) run(ctx context.Context, args []string) int {
+	// Errors of servers, and names from files and arguments, may have bytes that a terminal acts upon.
+	c.stdout, c.stderr = printable.Writer(c.stdout, printable.Text), printable.Writer(c.stderr, printable.Text)
 	name := "run"
 	if len(args) > 0 {
 		name, args = args[0], args[1:]

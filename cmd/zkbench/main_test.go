@@ -21,9 +21,11 @@ import (
 
 	"github.com/zkrecipes/zkrecipes/bench"
 	"github.com/zkrecipes/zkrecipes/bench/record"
+	"github.com/zkrecipes/zkrecipes/internal/printable"
 	"github.com/zkrecipes/zkrecipes/internal/testing/ensembletest"
 	"github.com/zkrecipes/zkrecipes/internal/testing/fake"
 	"github.com/zkrecipes/zkrecipes/internal/testing/leaktest"
+	"github.com/zkrecipes/zkrecipes/internal/testing/must"
 	"github.com/zkrecipes/zkrecipes/internal/testing/testall"
 	plugins "github.com/zkrecipes/zkrecipes/plugin"
 	"github.com/zkrecipes/zkrecipes/recipes"
@@ -174,6 +176,39 @@ func TestLostServerFailsTheRun(t *testing.T) {
 	code, stdout, stderr := zkbench(t.Context(), gone, "run")
 	if code != exitFailed || stdout != "" || !strings.Contains(stderr, "try -via direct: ") {
 		t.Errorf("exit code %d, stdout %q, stderr:\n%s", code, stdout, stderr)
+	}
+}
+
+// TestNothingIsPrintedThatATerminalActsUpon, whatever servers, files and arguments contain.
+func TestNothingIsPrintedThatATerminalActsUpon(t *testing.T) {
+	const hostile = "ESCAPED\x1bc\x1bPx\x1b\\\u009b2J\x9b2J\r\x7f\x00\u202e\u2066\u2028\xff"
+	gone := func(context.Context, recipes.SessionConfig) (recipes.Client, error) {
+		return nil, fmt.Errorf("%w: %s", recipes.ErrUnavailable, hostile)
+	}
+	file := filepath.Join(t.TempDir(), "records")
+	must.Do(t, os.WriteFile(file, []byte(`{"zkbench":`+hostile), 0o600))
+	for _, args := range [][]string{{"run"}, {hostile}, {"help", hostile}} {
+		checkPrinted(t, gone, args...)
+	}
+	for _, v := range verbs() {
+		for _, args := range [][]string{{hostile}, {"-" + hostile}, {file}, {file, file}, {"-record", file + "/" + hostile}, {"-servers", hostile}} {
+			if v.name != "serve" || strings.HasPrefix(args[0], "-"+hostile) || args[0] == hostile {
+				checkPrinted(t, gone, append([]string{v.name}, args...)...)
+			}
+		}
+	}
+}
+
+func checkPrinted(t *testing.T, open recipes.Opener, args ...string) {
+	t.Helper()
+	_, stdout, stderr := zkbench(t.Context(), open, args...)
+	for _, text := range []string{stdout, stderr} {
+		if left := strings.NewReplacer("\n", "", "\t", "").Replace(text); !printable.Is(left) {
+			t.Errorf("%q prints %q", args, text)
+		}
+	}
+	if stdout+stderr == "" {
+		t.Errorf("%q prints nothing", args)
 	}
 }
 

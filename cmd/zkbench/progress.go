@@ -14,6 +14,7 @@ import (
 	"github.com/zkrecipes/zkrecipes/bench"
 	"github.com/zkrecipes/zkrecipes/bench/record"
 	"github.com/zkrecipes/zkrecipes/cmd/zkbench/internal/table"
+	"github.com/zkrecipes/zkrecipes/internal/printable"
 )
 
 type show struct {
@@ -36,7 +37,7 @@ func (s *show) check() error {
 }
 
 func terminal(w io.Writer) (width int, ok bool) {
-	f, ok := w.(*os.File)
+	f, ok := printable.Below(w).(*os.File)
 	if !ok || !term.IsTerminal(int(f.Fd())) {
 		return 0, false
 	}
@@ -102,7 +103,7 @@ func (c command) newProgress(trials []bench.Trial) *progress {
 		go p.sayOften(c.say)
 	default:
 		p.bar = progressbar.NewOptions(len(trials),
-			progressbar.OptionSetWriter(c.stderr),
+			progressbar.OptionSetWriter(printable.Below(c.stderr)),
 			progressbar.OptionSetDescription("trials"),
 			progressbar.OptionShowCount(),
 			progressbar.OptionFullWidth(),

@@ -10,6 +10,7 @@ import (
 
 	"github.com/zkrecipes/zkrecipes/cmd/zkrecipes/internal/exit"
 	"github.com/zkrecipes/zkrecipes/cmd/zkrecipes/internal/verb"
+	"github.com/zkrecipes/zkrecipes/internal/printable"
 )
 
 // answer prints completions, one a line. The arguments are the shell, the command line up to
@@ -104,7 +105,7 @@ func (l commandLine) options(c complete.Command) (all []string) {
 		a.LastCompleted = completed[len(completed)-1]
 	}
 	for _, option := range c.Predict(a) {
-		if strings.HasPrefix(option, last) && verb.IsPrintable(option) {
+		if strings.HasPrefix(option, last) && printable.Is(option) {
 			all = append(all, flag+option)
 		}
 	}

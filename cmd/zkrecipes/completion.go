@@ -158,13 +158,13 @@ func installCompletion(t *verb.Tool, undo bool) int {
 			t.Fail(err, exit.Failed)
 			return exit.Failed
 		}
-		fmt.Fprintln(t.Stdout, done+" "+i.file)
+		verb.Row(t.Stdout, "%s %s", done, i.file)
 	}
 	return exit.OK
 }
 
 // apply adds the missing lines to the file. With undo it removes the last line, or the file
-// if it contains only the lines. It returns what it did.
+// if it contains only the lines. It returns what it did. After an error the file is as it was.
 func (i installation) apply(undo bool) (done string, err error) {
 	content, err := os.ReadFile(i.file)
 	if err != nil && !os.IsNotExist(err) {
@@ -194,5 +194,5 @@ func (i installation) apply(undo bool) (done string, err error) {
 	if err := os.MkdirAll(filepath.Dir(i.file), 0o755); err != nil {
 		return "", err
 	}
-	return done, os.WriteFile(i.file, []byte(strings.Join(lines, "\n")+"\n"), 0o644)
+	return done, verb.Replace(i.file, []byte(strings.Join(lines, "\n")+"\n"), 0o644)
 }

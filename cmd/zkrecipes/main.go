@@ -28,6 +28,7 @@ import (
 	"github.com/zkrecipes/zkrecipes/cmd/zkrecipes/internal/look"
 	"github.com/zkrecipes/zkrecipes/cmd/zkrecipes/internal/run"
 	"github.com/zkrecipes/zkrecipes/cmd/zkrecipes/internal/verb"
+	"github.com/zkrecipes/zkrecipes/internal/printable"
 	"github.com/zkrecipes/zkrecipes/internal/version"
 )
 
@@ -55,7 +56,7 @@ func Main() int {
 		return exit.Cannot
 	}
 	c := cli.NewCLI("zkrecipes", version.Line("zkrecipes"))
-	c.HelpWriter, c.ErrorWriter = os.Stdout, os.Stderr
+	c.HelpWriter, c.ErrorWriter = printable.Writer(os.Stdout, printable.Text), printable.Writer(os.Stderr, printable.Text)
 	c.Commands = commands(t)
 	c.HelpFunc = help
 	args := os.Args[1:]

@@ -28,9 +28,10 @@ import (
 // TestMain makes the test binary act as the programs that the scripts run.
 func TestMain(m *testing.M) {
 	testscript.Main(leaktest.Checked{Tests: ensembletest.Owner{Tests: tests{m}}}, map[string]func(){
-		"zkrecipes": func() { os.Exit(job.Reap(Main)) },
-		"hostile":   func() { os.Exit(hostile(os.Args[1:])) },
-		"patiently": func() { os.Exit(patiently(os.Args[1:])) },
+		"zkrecipes":        func() { os.Exit(job.Reap(Main)) },
+		"hostile":          func() { os.Exit(hostile(os.Args[1:])) },
+		"patiently":        func() { os.Exit(patiently(os.Args[1:])) },
+		"untrusted-plugin": func() { plugin.Serve(openDoctored); syscall.Exit(0) },
 		// The host passes no GORACE (see quickExit) to a plugin. This exit does not sleep.
 		"zkrecipes-plugin": func() { plugin.Serve(zookeeper.Open, plugin.Resume(zookeeper.Resume)); syscall.Exit(0) },
 	})

@@ -22,6 +22,8 @@ Without KEY it lists all keys that were set.
     zkrecipes config get /app db/host
     zkrecipes config get -format=json /app
 
+A terminal gets control characters as escapes.
+
 KEY is a path below PATH, such as db/host; "" is PATH itself. The parent of a key, such
 as db, also exists, but is listed only if it was set itself. The revision of a value
 grows with each change. To replace a value only if it is still the one that you have
@@ -80,8 +82,8 @@ func (v *configGetVerb) list(ctx context.Context, c recipes.Configuration, t *ve
 	if len(entries) == 0 {
 		t.None("no key is set in the configuration %s", v.Path)
 	}
-	return t.Result(verb.Object{"path", v.Path, "keys", verb.List(entries, inEntryJSON)}, verb.Table("KEY\tREVISION\tMODIFIED\tVALUE", entries, func(e recipes.Entry) string {
-		return fmt.Sprintf("%s\t%d\t%s\t%s", shownKey(e.Key), e.Revision, e.Modified.UTC().Format(time.RFC3339), verb.Printable(e.Value))
+	return t.Result(verb.Object{"path", v.Path, "keys", verb.List(entries, inEntryJSON)}, verb.Table("KEY\tREVISION\tMODIFIED\tVALUE", entries, func(e recipes.Entry) []string {
+		return []string{shownKey(e.Key), fmt.Sprint(e.Revision), e.Modified.UTC().Format(time.RFC3339), verb.Printable(e.Value)}
 	}))
 }
 

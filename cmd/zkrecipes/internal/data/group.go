@@ -33,10 +33,10 @@ func (v *groupMembersVerb) Run(ctx context.Context, t *verb.Tool) error {
 		if len(members) == 0 {
 			t.None("the group %s has no members", v.Path)
 		}
-		return t.Result(verb.Object{"path", v.Path, "members", verb.List(members, inMemberJSON)}, verb.Table("NAME\tSINCE\tSESSION\tTOKEN\tDATA", members, func(m recipes.Member) string {
+		return t.Result(verb.Object{"path", v.Path, "members", verb.List(members, inMemberJSON)}, verb.Table("NAME\tSINCE\tSESSION\tTOKEN\tDATA", members, func(m recipes.Member) []string {
 			switch {
 			case m.Unreadable && m.Token == 0:
-				return m.Name + "\t-\t-\t-\t(unreadable)"
+				return []string{m.Name, "-", "-", "-", "(unreadable)"}
 			case m.Unreadable:
 				return memberRow(m, "(unreadable)")
 			}
@@ -45,8 +45,8 @@ func (v *groupMembersVerb) Run(ctx context.Context, t *verb.Tool) error {
 	})
 }
 
-func memberRow(m recipes.Member, data string) string {
-	return fmt.Sprintf("%s\t%s\t%#x\t%d\t%s", m.Name, m.Since.UTC().Format(time.RFC3339), uint64(m.SessionID), m.Token, data)
+func memberRow(m recipes.Member, data string) []string {
+	return []string{m.Name, m.Since.UTC().Format(time.RFC3339), fmt.Sprintf("%#x", uint64(m.SessionID)), fmt.Sprint(m.Token), data}
 }
 
 // group is embedded by the verbs of groups.

@@ -34,15 +34,15 @@ func (v *namesListVerb) Run(ctx context.Context, t *verb.Tool) error {
 		if len(records) == 0 {
 			t.None("no name is registered at %s", v.Path)
 		}
-		return t.Result(verb.Object{"path", v.Path, "names", verb.List(records, inRecordJSON)}, verb.Table("NAME\tSINCE\tSESSION\tTOKEN\tDATA", records, func(record recipes.Record) string {
+		return t.Result(verb.Object{"path", v.Path, "names", verb.List(records, inRecordJSON)}, verb.Table("NAME\tSINCE\tSESSION\tTOKEN\tDATA", records, func(record recipes.Record) []string {
 			r, data := inRecordJSON(record), verb.Printable(record.Data)
 			if r.Unreadable {
 				data = "(unreadable)"
 			}
 			if r.Unreadable && r.Token == 0 {
-				return fmt.Sprintf("%s\t-\t-\t-\t%s", r.Name, data)
+				return []string{r.Name, "-", "-", "-", data}
 			}
-			return fmt.Sprintf("%s\t%s\t%s\t%d\t%s", r.Name, r.Since.Format(time.RFC3339), cmp.Or(r.SessionID, "persistent"), r.Token, data)
+			return []string{r.Name, r.Since.Format(time.RFC3339), cmp.Or(r.SessionID, "persistent"), fmt.Sprint(r.Token), data}
 		}))
 	})
 }
@@ -56,8 +56,8 @@ not registered, the exit code is 3.
     zkrecipes names lookup /services db
     zkrecipes names lookup -format=json /services db
 
--format=json also shows the registration: its session, its time, and whether it is
-persistent.
+A terminal gets control characters as escapes. -format=json also shows the registration:
+its session, its time, and whether it is persistent.
 
 ` + verb.OnceCodes,
 }

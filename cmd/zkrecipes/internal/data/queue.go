@@ -6,7 +6,6 @@ import (
 	"context"
 	"errors"
 	"flag"
-	"fmt"
 	"time"
 
 	"github.com/zkrecipes/zkrecipes/cmd/zkrecipes/internal/exit"
@@ -23,7 +22,8 @@ element remains in the queue.
     zkrecipes queue peek /mail
     zkrecipes queue peek -priorities -format=json /jobs
 
-The data is written byte for byte; a terminal also gets a newline. Another consumer may
+The data is written byte for byte; a terminal gets control characters as escapes, and a
+newline. Another consumer may
 have taken the element when you read it. If the queue is empty, the exit code is 3.
 
 ` + verb.OnceCodes,
@@ -85,8 +85,8 @@ func (v *queueDeadVerb) Run(ctx context.Context, t *verb.Tool) error {
 		if len(dead) == 0 {
 			t.None("the queue %s has no dead letters", v.Path)
 		}
-		return t.Result(verb.Object{"path", v.Path, "dead", verb.List(dead, inElementJSON)}, verb.Table("ELEMENT\tPUT\tDATA", dead, func(e recipes.Element) string {
-			return fmt.Sprintf("%s\t%s\t%s", e.ID, e.Put.UTC().Format(time.RFC3339), verb.Printable(e.Data))
+		return t.Result(verb.Object{"path", v.Path, "dead", verb.List(dead, inElementJSON)}, verb.Table("ELEMENT\tPUT\tDATA", dead, func(e recipes.Element) []string {
+			return []string{string(e.ID), e.Put.UTC().Format(time.RFC3339), verb.Printable(e.Data)}
 		}))
 	})
 }
@@ -134,7 +134,8 @@ removes the element.
     zkrecipes queue take -timeout 30s /mail
     zkrecipes queue take -try -priorities /jobs
 
-The data is written byte for byte; a terminal also gets a newline. With -newline a
+The data is written byte for byte; a terminal gets control characters as escapes, and a
+newline. With -newline a
 newline always follows, so that a shell can read elements line by line. If zkrecipes is
 killed before it has removed the element, or cannot write it, the element goes back to
 the queue: it may be delivered twice, but it is not lost.
@@ -222,7 +223,7 @@ func (v *queueTakeVerb) handOver(d recipes.Delivery, t *verb.Tool) error {
 // write writes the data of an element to stdout.
 func (v *queueTakeVerb) write(t *verb.Tool, e recipes.Element) error {
 	if v.newline && !t.JSON {
-		return t.Write(append(bytes.Clone(e.Data), '\n'))
+		return t.Stored(nil, append(bytes.Clone(e.Data), '\n'))
 	}
 	return showElement(t, e)
 }

@@ -120,7 +120,7 @@ func (v *queuePutVerb) Run(ctx context.Context, t *verb.Tool) error {
 		if err != nil {
 			return verb.Foreign(err)
 		}
-		return t.Result(verb.Object{"path", v.path, "ids", ids}, verb.Table("", ids, func(id recipes.ElementID) string { return string(id) }))
+		return t.Result(verb.Object{"path", v.path, "ids", ids}, verb.Table("", ids, func(id recipes.ElementID) []string { return []string{string(id)} }))
 	})
 }
 

@@ -156,8 +156,12 @@ func txTable(out io.Writer, s recipes.TransactionStatus) {
 	if s.Coordinated {
 		coordinator = "at work"
 	}
-	fmt.Fprintf(out, "variant      %s\ndata         %s\ncoordinator  %s\ndecision     %s\n\n", s.Variant, verb.Printable(s.Payload), coordinator, decision)
-	verb.Table("SITE\tVOTE\tDONE", s.Sites, func(site recipes.SiteStatus) string {
+	verb.Row(out, "variant      %s", s.Variant)
+	verb.Row(out, "data         %s", verb.Printable(s.Payload))
+	verb.Row(out, "coordinator  %s", coordinator)
+	verb.Row(out, "decision     %s", decision)
+	fmt.Fprintln(out)
+	verb.Table("SITE\tVOTE\tDONE", s.Sites, func(site recipes.SiteStatus) []string {
 		vote, done := cmp.Or(string(site.Vote), "none"), "no"
 		if site.Dead {
 			vote = "dead"
@@ -165,6 +169,6 @@ func txTable(out io.Writer, s recipes.TransactionStatus) {
 		if site.Done {
 			done = "yes"
 		}
-		return fmt.Sprintf("%s\t%s\t%s", site.Name, vote, done)
+		return []string{site.Name, vote, done}
 	})(out)
 }

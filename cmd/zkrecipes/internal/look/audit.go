@@ -12,6 +12,7 @@ import (
 	"io"
 	"os"
 	"slices"
+	"strconv"
 	"strings"
 	"time"
 
@@ -20,6 +21,7 @@ import (
 	"github.com/zkrecipes/zkrecipes/cmd/zkrecipes/internal/exit"
 	"github.com/zkrecipes/zkrecipes/cmd/zkrecipes/internal/verb"
 	"github.com/zkrecipes/zkrecipes/internal/audit"
+	"github.com/zkrecipes/zkrecipes/internal/printable"
 	"github.com/zkrecipes/zkrecipes/internal/txnlog"
 	"github.com/zkrecipes/zkrecipes/recipes"
 )
@@ -130,7 +132,7 @@ func (v *auditVerb) Run(ctx context.Context, t *verb.Tool) error {
 		if err := timeline.WriteHTML(&page, report); err != nil {
 			return err
 		}
-		if err := os.WriteFile(v.html, page.Bytes(), 0o644); err != nil {
+		if err := verb.Replace(v.html, []byte(printable.Text(page.String())), 0o644); err != nil {
 			return err
 		}
 	}
@@ -185,34 +187,36 @@ const (
 )
 
 func reportText(w io.Writer, r *audit.Report) {
-	fmt.Fprintf(w, "%d transactions in %d log(s), from 0x%x (%s) to 0x%x (%s)\n\n", r.Transactions, r.Logs, r.From.Zxid, r.From.Time.Format(stamp), r.To.Zxid, r.To.Time.Format(stamp))
+	verb.Row(w, "%d transactions in %d log(s), from 0x%x (%s) to 0x%x (%s)", r.Transactions, r.Logs, r.From.Zxid, r.From.Time.Format(stamp), r.To.Zxid, r.To.Time.Format(stamp))
+	fmt.Fprintln(w)
 	linesText(w, r.Lines)
-	verb.Table("QUEUE\tPUT\tTAKEN\tRECEIVED\tAGAIN\tACKED\tDEAD\tDELETED\tLEFT\tAGE P50\tP99\tOLDEST", r.Queues[:min(len(r.Queues), mostLines)], func(q *audit.Queue) string {
-		return fmt.Sprintf("%s\t%d\t%d\t%d\t%d\t%d\t%d\t%d\t%d\t%s", q.Path, q.Put, q.Taken, q.Received, q.Again, q.Acked, q.Dead, q.Deleted, q.Left, figures(q.Age))
+	verb.Table("QUEUE\tPUT\tTAKEN\tRECEIVED\tAGAIN\tACKED\tDEAD\tDELETED\tLEFT\tAGE P50\tP99\tOLDEST", r.Queues[:min(len(r.Queues), mostLines)], func(q *audit.Queue) []string {
+		return slices.Concat([]string{q.Path}, numbers(q.Put, q.Taken, q.Received, q.Again, q.Acked, q.Dead, q.Deleted, q.Left), figures(q.Age))
 	})(w)
 	more(w, len(r.Queues), mostLines, "queues")
-	verb.Table("TRANSACTION\tDECIDED\tSESSION\tDECISION", r.Decisions[:min(len(r.Decisions), mostFindings)], func(d audit.Decision) string {
-		return fmt.Sprintf("%s\t%s\t%s\t%s", d.Path, d.Time.Format(stamp), d.Session, verb.Printable([]byte(d.Text)))
+	verb.Table("TRANSACTION\tDECIDED\tSESSION\tDECISION", r.Decisions[:min(len(r.Decisions), mostFindings)], func(d audit.Decision) []string {
+		return []string{d.Path, d.Time.Format(stamp), d.Session, verb.Printable([]byte(d.Text))}
 	})(w)
 	more(w, len(r.Decisions), mostFindings, "decisions")
-	fmt.Fprintf(w, "\nviolations: %d\n", len(r.Violations))
+	fmt.Fprintln(w)
+	verb.Row(w, "violations: %d", len(r.Violations))
 	findings(w, r.Violations)
 	if len(r.Events) > 0 {
-		fmt.Fprintf(w, "events: %d\n", len(r.Events))
+		verb.Row(w, "events: %d", len(r.Events))
 		findings(w, r.Events)
 	}
 	if c := r.Writes; c != nil {
-		fmt.Fprintf(w, "%d writes: %d while the token's hold stood, %d after its end, %d before its grant (check the clocks), %d with a token that no hold has\n", c.Writes, c.Held, c.Late, c.Early, c.Unknown)
+		verb.Row(w, "%d writes: %d while the token's hold stood, %d after its end, %d before its grant (check the clocks), %d with a token that no hold has", c.Writes, c.Held, c.Late, c.Early, c.Unknown)
 	}
 	for _, gap := range r.Gaps {
-		fmt.Fprintf(w, "incomplete: %s\n", gap)
+		verb.Row(w, "incomplete: %s", gap)
 	}
 }
 
 func linesText(w io.Writer, lines []*audit.Line) {
 	busiest := slices.Clone(lines)
 	slices.SortStableFunc(busiest, func(a, b *audit.Line) int { return cmp.Compare(b.Grants, a.Grants) })
-	verb.Table("PATH\tKIND\tGRANTS\tWAITED\tP50\tP99\tWORST\tHELD P50\tP99\tLONGEST\tEXPIRED\tBROKEN\tHOLD NOW\tWAIT NOW", busiest[:min(len(busiest), mostLines)], func(l *audit.Line) string {
+	verb.Table("PATH\tKIND\tGRANTS\tWAITED\tP50\tP99\tWORST\tHELD P50\tP99\tLONGEST\tEXPIRED\tBROKEN\tHOLD NOW\tWAIT NOW", busiest[:min(len(busiest), mostLines)], func(l *audit.Line) []string {
 		kind := l.Kind
 		if l.Permits > 0 {
 			kind += fmt.Sprintf(":%d", l.Permits)
@@ -220,34 +224,36 @@ func linesText(w io.Writer, lines []*audit.Line) {
 		if verb.OtherLibrary(recipes.Dialect(l.Dialect)) {
 			kind += "," + l.Dialect
 		}
-		return fmt.Sprintf("%s\t%s\t%d\t%d\t%s\t%s\t%d\t%d\t%d\t%d", l.Path, kind, l.Grants, l.Wait.Count(), figures(l.Wait), figures(l.Hold),
-			l.Ended[audit.Expired], l.Ended[audit.Broken], l.Holding, l.Waiting)
+		return slices.Concat([]string{l.Path, kind}, numbers(l.Grants, l.Wait.Count()), figures(l.Wait), figures(l.Hold),
+			numbers(l.Ended[audit.Expired], l.Ended[audit.Broken], l.Holding, l.Waiting))
 	})(w)
 	more(w, len(busiest), mostLines, "lines")
 	for _, l := range busiest[:min(len(busiest), mostLines)] {
 		if l.Left > 0 || l.Overtaken > 0 {
-			fmt.Fprintf(w, "%s: %d contenders left without a grant, after %v at most; one waiter saw %d later contenders granted\n", l.Path, l.Left, l.InVain.Quantile(1), l.Overtaken)
+			verb.Row(w, "%s: %d contenders left without a grant, after %v at most; one waiter saw %d later contenders granted", l.Path, l.Left, l.InVain.Quantile(1), l.Overtaken)
 		}
 	}
 }
 
 func findings(w io.Writer, all []audit.Finding) {
 	for _, f := range all[:min(len(all), mostFindings)] {
-		fmt.Fprintf(w, "  %s 0x%x %s %s: %s\n", f.Time.Format(stamp), f.Zxid, f.Line, f.Kind, f.Text)
+		verb.Row(w, "  %s 0x%x %s %s: %s", f.Time.Format(stamp), f.Zxid, f.Line, f.Kind, f.Text)
 	}
 	more(w, len(all), mostFindings, "findings")
 }
 
 func more(w io.Writer, n, most int, what string) {
 	if n > most {
-		fmt.Fprintf(w, "  ... and %d more %s: -format=json shows them\n", n-most, what)
+		verb.Row(w, "  ... and %d more %s: -format=json shows them", n-most, what)
 	}
 }
 
 // figures returns the median, the 99th percentile and the maximum, as cells of a table.
-func figures(d audit.Durations) string {
+func figures(d audit.Durations) []string {
 	if d.Count() == 0 {
-		return "-\t-\t-"
+		return []string{"-", "-", "-"}
 	}
-	return fmt.Sprintf("%v\t%v\t%v", d.Quantile(0.5), d.Quantile(0.99), d.Quantile(1))
+	return []string{d.Quantile(0.5).String(), d.Quantile(0.99).String(), d.Quantile(1).String()}
 }
+
+func numbers(all ...int) []string { return verb.List(all, strconv.Itoa) }

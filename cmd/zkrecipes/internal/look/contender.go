@@ -52,12 +52,12 @@ func toJSON(c recipes.Contender) contenderJSON {
 
 // lineTable shows the contenders as a table.
 func lineTable(line []recipes.Contender) func(io.Writer) {
-	return verb.Table("STATE\tKIND\tSINCE\tSESSION\tTOKEN\tDATA", line, func(c recipes.Contender) string {
+	return verb.Table("STATE\tKIND\tSINCE\tSESSION\tTOKEN\tDATA", line, func(c recipes.Contender) []string {
 		token := "-"
 		if c.Token != 0 {
 			token = fmt.Sprint(int64(c.Token))
 		}
-		return fmt.Sprintf("%s\t%s\t%s\t%s\t%s\t%s", stateOf(c), kindOf(c)+marksOf(c), c.Since.UTC().Format(time.RFC3339), sessionOf(c), token, verb.Printable(c.Data))
+		return []string{stateOf(c), kindOf(c) + marksOf(c), c.Since.UTC().Format(time.RFC3339), sessionOf(c), token, verb.Printable(c.Data)}
 	})
 }
 

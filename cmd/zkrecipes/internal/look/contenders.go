@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"github.com/zkrecipes/zkrecipes/cmd/zkrecipes/internal/verb"
+	"github.com/zkrecipes/zkrecipes/internal/printable"
 	"github.com/zkrecipes/zkrecipes/recipes"
 )
 
@@ -78,11 +79,11 @@ func (v *contendersVerb) Run(ctx context.Context, t *verb.Tool) error {
 		return t.Result(shown, func(w io.Writer) {
 			lineTable(lines.Contenders)(w)
 			for _, c := range persistent(lines.Contenders) {
-				fmt.Fprintf(w, "%s is persistent: it has a contender's name and no session, and blocks all contenders behind it; %s\n", c.Znode, removal(c))
+				verb.Row(w, "%s is persistent: it has a contender's name and no session, and blocks all contenders behind it; %s", c.Znode, removal(c))
 			}
 			others(w, lines.Contenders)
 			if lines.Unknown > 0 {
-				fmt.Fprintf(w, "and %d ephemeral sequential znode(s) of programs that zkrecipes does not know\n", lines.Unknown)
+				verb.Row(w, "and %d ephemeral sequential znode(s) of programs that zkrecipes does not know", lines.Unknown)
 			}
 		})
 	})
@@ -93,7 +94,7 @@ func others(w io.Writer, line []recipes.Contender) {
 	for _, d := range recipes.Dialects() {
 		n := len(slices.DeleteFunc(slices.Clone(line), func(c recipes.Contender) bool { return c.Dialect != d }))
 		if n > 0 && verb.OtherLibrary(d) {
-			fmt.Fprintf(w, "%d of %s: -dialect %s joins their wait queue\n", n, d, d)
+			verb.Row(w, "%d of %s: -dialect %s joins their wait queue", n, d, d)
 		}
 	}
 }
@@ -124,7 +125,7 @@ func (v *contendersVerb) watch(ctx context.Context, t *verb.Tool) error {
 		if screen != nil {
 			return pause, screen.draw(func(w io.Writer) {
 				if len(now) == 0 {
-					fmt.Fprintf(w, "no contenders at %s\n", v.Path)
+					verb.Row(w, "no contenders at %s", v.Path)
 				}
 				lineTable(now)(w)
 			})
@@ -192,7 +193,7 @@ func newScreen(t *verb.Tool) *screen {
 func (s *screen) draw(f func(io.Writer)) error {
 	var b bytes.Buffer
 	f(&b)
-	lines := strings.Split(strings.TrimSuffix(b.String(), "\n"), "\n")
+	lines := strings.Split(strings.TrimSuffix(printable.Text(b.String()), "\n"), "\n")
 	if most := max(2, s.rows-1); len(lines) > most {
 		lines = append(lines[:most-1:most-1], fmt.Sprintf("... and %d more", len(lines)-most+1))
 	}

@@ -95,7 +95,11 @@ func (v *doctorVerb) Run(ctx context.Context, t *verb.Tool) error {
 	v.findings = []finding{}
 	v.examine(ctx, t)
 	failed := slices.ContainsFunc(v.findings, func(f finding) bool { return f.Status == fail })
-	if err := t.Result(verb.Object{"ok", !failed, "checks", v.findings}, verb.Table("", v.findings, finding.row)); err != nil {
+	var rows [][]string
+	for _, f := range v.findings {
+		rows = append(rows, f.rows()...)
+	}
+	if err := t.Result(verb.Object{"ok", !failed, "checks", v.findings}, verb.Table("", rows, func(row []string) []string { return row })); err != nil {
 		return err
 	}
 	if failed {
@@ -108,12 +112,20 @@ func (v *doctorVerb) found(check, status, advice, format string, args ...any) {
 	v.findings = append(v.findings, finding{check, status, fmt.Sprintf(format, args...), advice})
 }
 
-func (f finding) row() string {
-	row := fmt.Sprintf("%s\t%s\t%s", f.Status, f.Check, strings.ReplaceAll(f.Detail, "\n", "\n\t\t"))
+// rows are those of a table with three columns. The last one has a row for each line.
+func (f finding) rows() (rows [][]string) {
+	text := f.Detail
 	if f.Advice != "" {
-		row += "\n\t\t-> " + strings.ReplaceAll(strings.TrimSpace(f.Advice), "\n", "\n\t\t   ")
+		text += "\n-> " + strings.ReplaceAll(strings.TrimSpace(f.Advice), "\n", "\n   ")
 	}
-	return row
+	for i, line := range strings.Split(text, "\n") {
+		row := []string{"", "", line}
+		if i == 0 {
+			row[0], row[1] = f.Status, f.Check
+		}
+		rows = append(rows, row)
+	}
+	return rows
 }
 
 // examine runs the checks in order. It stops at a failure without which the rest cannot be

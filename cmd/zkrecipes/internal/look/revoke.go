@@ -227,7 +227,7 @@ func (v *revokeVerb) show(t *verb.Tool, asked []revocation) error {
 			if r.Error != "" {
 				text += ": " + r.Error
 			}
-			fmt.Fprintln(w, text)
+			verb.Row(w, "%s", text)
 		}
 	})
 }

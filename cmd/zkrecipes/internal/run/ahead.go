@@ -7,6 +7,7 @@ import (
 
 	"github.com/zkrecipes/zkrecipes/cmd/zkrecipes/internal/exit"
 	"github.com/zkrecipes/zkrecipes/cmd/zkrecipes/internal/verb"
+	"github.com/zkrecipes/zkrecipes/internal/printable"
 	"github.com/zkrecipes/zkrecipes/recipes"
 )
 
@@ -117,7 +118,7 @@ func (w *waitLine) show(a ahead) {
 		w.t.Event(verb.Event{Event: "waiting", Path: w.path, Ahead: &a.waiting, Holders: names}, text)
 		return
 	}
-	line := []rune("zkrecipes: " + text)
+	line := []rune(printable.Line("zkrecipes: " + text))
 	fmt.Fprintf(w.t.Stderr, "\r\x1b[K%s", string(line[:min(len(line), w.columns-1)]))
 	w.drawn = true
 }

@@ -6,6 +6,7 @@ import (
 	"cmp"
 	"errors"
 	"fmt"
+	"io"
 	"net"
 	"net/http"
 	"sync"
@@ -17,6 +18,7 @@ import (
 	"go.opentelemetry.io/otel/metric"
 	sdkmetric "go.opentelemetry.io/otel/sdk/metric"
 
+	"github.com/zkrecipes/zkrecipes/internal/printable"
 	"github.com/zkrecipes/zkrecipes/internal/telemetry"
 	"github.com/zkrecipes/zkrecipes/recipes"
 )
@@ -128,7 +130,7 @@ func (s *Server) healthz(w http.ResponseWriter, _ *http.Request) {
 	if s.session != nil {
 		state = s.session.State().String()
 	}
-	answer(w, http.StatusOK, "session: %s\n", state)
+	answer(w, http.StatusOK, "session: %s", state)
 }
 
 // leader answers 200 while a grant is held.
@@ -141,17 +143,18 @@ func (s *Server) leader(w http.ResponseWriter, _ *http.Request) {
 			lost = cmp.Or(lost, err)
 			continue
 		}
-		answer(w, http.StatusOK, "holds %s, token %d\n", h.path, h.Token())
+		answer(w, http.StatusOK, "holds %s, token %d", h.path, h.Token())
 		return
 	}
-	answer(w, http.StatusServiceUnavailable, "%v\n", cmp.Or(lost, errWaits))
+	answer(w, http.StatusServiceUnavailable, "%v", cmp.Or(lost, errWaits))
 }
 
 var errWaits = errors.New("holds nothing")
 
+// answer writes one line. curl may show it on a terminal.
 func answer(w http.ResponseWriter, code int, format string, args ...any) {
 	w.Header().Set("Content-Type", "text/plain; charset=utf-8")
 	w.Header().Set("Cache-Control", "no-store")
 	w.WriteHeader(code)
-	fmt.Fprintf(w, format, args...)
+	_, _ = io.WriteString(w, printable.Line(fmt.Sprintf(format, args...))+"\n")
 }

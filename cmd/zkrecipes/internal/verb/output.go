@@ -9,12 +9,12 @@ import (
 	"strconv"
 	"strings"
 	"text/tabwriter"
-	"unicode"
 	"unicode/utf8"
 
 	"golang.org/x/term"
 
 	"github.com/zkrecipes/zkrecipes/cmd/zkrecipes/internal/exit"
+	"github.com/zkrecipes/zkrecipes/internal/printable"
 )
 
 const (
@@ -22,25 +22,41 @@ const (
 	formatJSON = "json"
 )
 
+// Every exit of the tool makes what it writes printable, because most of it comes from servers,
+// other clients, the plugin or files. So do the exits of a line and of a table's cell, where a
+// newline or a tab would forge another line or cell. Only Stored writes bytes as they are.
+
 // Result writes the result of the verb, in JSON or as text. It writes all of it or returns an
-// error.
+// error. text must end lines that have outside text with Row or Table.
 func (t *Tool) Result(value any, text func(io.Writer)) error {
-	var b bytes.Buffer
 	if t.JSON {
-		e := json.NewEncoder(&b)
-		e.SetIndent("", "  ")
-		if err := e.Encode(value); err != nil {
-			return err
-		}
-	} else {
-		text(&b)
+		return result(writeJSON(t.Stdout, value, "  "))
 	}
-	return t.Write(b.Bytes())
+	var b strings.Builder
+	text(&b)
+	return t.write(printable.Text(b.String()))
+}
+
+// writeJSON writes a value with one write.
+func writeJSON(w io.Writer, value any, indent string) error {
+	var b strings.Builder
+	e := json.NewEncoder(&b)
+	e.SetIndent("", indent)
+	if err := e.Encode(value); err != nil {
+		return err
+	}
+	_, err := io.WriteString(w, printable.JSON(b.String()))
+	return err
 }
 
 // Say is Result with a text of one line.
 func (t *Tool) Say(value, text any) error {
-	return t.Result(value, func(w io.Writer) { fmt.Fprintln(w, text) })
+	return t.Result(value, func(w io.Writer) { Row(w, "%v", text) })
+}
+
+// Row writes one line, whatever the arguments contain.
+func Row(w io.Writer, format string, args ...any) {
+	fmt.Fprintln(w, printable.Line(fmt.Sprintf(format, args...)))
 }
 
 // Done is Result without a text: the exit code is the answer.
@@ -73,23 +89,29 @@ func (t *Tool) None(format string, args ...any) {
 }
 
 // Stored is Result for bytes that are stored in ZooKeeper. It writes them unchanged to files
-// and pipes, and with a final newline to a terminal.
+// and pipes. To a terminal it writes them printable, and with a final newline.
 func (t *Tool) Stored(value any, stored []byte) error {
 	if t.JSON {
 		return t.Result(value, nil)
 	}
-	if Terminal(t.Stdout) && !bytes.HasSuffix(stored, []byte{'\n'}) {
-		stored = append(bytes.Clone(stored), '\n')
+	text := string(stored)
+	if Terminal(t.Stdout) {
+		text = printable.Text(strings.TrimSuffix(text, "\n") + "\n")
 	}
-	return t.Write(stored)
+	return t.write(text)
 }
 
-// Write writes all of a result.
-func (t *Tool) Write(b []byte) error {
-	if len(b) == 0 { // no error even if stdout is closed
+// write writes all of a result.
+func (t *Tool) write(text string) error {
+	if text == "" { // no error even if stdout is closed
 		return nil
 	}
-	if _, err := t.Stdout.Write(b); err != nil {
+	_, err := io.WriteString(t.Stdout, text)
+	return result(err)
+}
+
+func result(err error) error {
+	if err != nil {
 		return fmt.Errorf("the result could not be written: %w", err)
 	}
 	return nil
@@ -97,11 +119,11 @@ func (t *Tool) Write(b []byte) error {
 
 // Line writes one change on one line.
 func (t *Tool) Line(value any, text string) error {
-	if !t.JSON {
-		_, err := fmt.Fprintln(t.Stdout, text)
-		return err
+	if t.JSON {
+		return writeJSON(t.Stdout, value, "")
 	}
-	return json.NewEncoder(t.Stdout).Encode(value)
+	_, err := fmt.Fprintln(t.Stdout, printable.Line(text))
+	return err
 }
 
 // Event is an event of a hold, a delivery or a wait, in JSON. Its field Event is acquired,
@@ -124,7 +146,7 @@ type Event struct {
 // Event writes an event to stderr. In text it writes only text, if there is any.
 func (t *Tool) Event(e Event, text string) {
 	if t.JSON {
-		_ = json.NewEncoder(t.Stderr).Encode(e)
+		_ = writeJSON(t.Stderr, e, "")
 	} else if text != "" {
 		t.say(text)
 	}
@@ -136,14 +158,18 @@ func (t *Tool) Fail(err error, code int) {
 		t.say(err.Error())
 		return
 	}
-	_ = json.NewEncoder(t.Stderr).Encode(struct {
+	_ = writeJSON(t.Stderr, struct {
 		Error string `json:"error"`
 		Code  int    `json:"code"`
-	}{err.Error(), code})
+	}{err.Error(), code}, "")
 }
 
-func (t *Tool) say(text string) {
-	fmt.Fprintf(t.Stderr, "zkrecipes: %s\n", strings.ReplaceAll(text, "\n", "\n\t"))
+func (t *Tool) say(text string) { _, _ = io.WriteString(t.Stderr, entry("zkrecipes: "+text)) }
+
+// entry is a message or a log entry. Its later lines are indented, so that none looks like another
+// entry.
+func entry(text string) string {
+	return strings.ReplaceAll(printable.Text(strings.TrimSuffix(text, "\n")), "\n", "\n\t") + "\n"
 }
 
 // List converts a list for JSON. An empty list is [] and not null.
@@ -155,9 +181,9 @@ func List[T, J any](all []T, inJSON func(T) J) []J {
 	return list
 }
 
-// Table shows a list as text: header, unless it is "", and one row for each element. Tabs
-// separate the cells. An empty list has no header.
-func Table[T any](header string, all []T, row func(T) string) func(io.Writer) {
+// Table shows a list as text: header, unless it is "", and one row of cells for each element. Tabs
+// separate the titles in header. An empty list has no header.
+func Table[T any](header string, all []T, cells func(T) []string) func(io.Writer) {
 	return func(out io.Writer) {
 		if len(all) == 0 {
 			return
@@ -167,7 +193,7 @@ func Table[T any](header string, all []T, row func(T) string) func(io.Writer) {
 			fmt.Fprintln(w, header)
 		}
 		for _, one := range all {
-			fmt.Fprintln(w, row(one))
+			fmt.Fprintln(w, strings.Join(List(cells(one), printable.Line), "\t"))
 		}
 		_ = w.Flush()
 	}
@@ -204,12 +230,6 @@ func Size(w io.Writer) (columns, rows int) {
 		return 80, 24
 	}
 	return columns, rows
-}
-
-// IsPrintable reports whether a terminal shows text as it is: the text is UTF-8, and has no
-// control character, no line break and nothing that changes the direction of writing.
-func IsPrintable(text string) bool {
-	return utf8.ValidString(text) && !strings.ContainsFunc(text, func(r rune) bool { return !unicode.IsPrint(r) })
 }
 
 // OnOneLine returns all of stored on one line. It quotes bytes that contain a line break or

@@ -14,6 +14,7 @@ import (
 	"github.com/zkrecipes/zkrecipes/cmd/zkrecipes/internal/job"
 	"github.com/zkrecipes/zkrecipes/host"
 	"github.com/zkrecipes/zkrecipes/host/hostconfig"
+	"github.com/zkrecipes/zkrecipes/internal/printable"
 	"github.com/zkrecipes/zkrecipes/recipes"
 )
 
@@ -60,9 +61,17 @@ func (t *Tool) Load() (hostconfig.Config, error) {
 	reported.Add("session lost")
 	cfg.Plugin.Logger = hclog.New(&hclog.LoggerOptions{
 		Exclude: reported.Exclude,
-		Name:    "zkrecipes", Level: cfg.LogLevel, Output: t.Stderr, JSONFormat: t.JSON,
+		Name:    "zkrecipes", Level: cfg.LogLevel, Output: t.log(), JSONFormat: t.JSON,
 	})
 	return cfg, nil
+}
+
+// log is where log entries go, each with one write. Those of the plugin have texts of servers.
+func (t *Tool) log() io.Writer {
+	if t.JSON {
+		return printable.Writer(t.Stderr, printable.JSON)
+	}
+	return printable.Writer(t.Stderr, entry)
 }
 
 // connection opens sessions through a plugin, which it launches for the first one.

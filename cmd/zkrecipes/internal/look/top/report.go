@@ -243,12 +243,12 @@ func (v *table) show(n *snapshot) error {
 		return (&report{t: v.t}).show(n)
 	}
 	return v.t.Result(nil, func(w io.Writer) {
-		verb.Table(header, longestWaitFirst(n.lines), func(l *line) string { return strings.Join(l.cells(n.sessions, now), "\t") })(w)
+		verb.Table(header, longestWaitFirst(n.lines), func(l *line) []string { return l.cells(n.sessions, now) })(w)
 		for _, c := range n.cycles {
-			fmt.Fprintln(w, c)
+			verb.Row(w, "%v", c)
 		}
 		for _, note := range n.notes(now) {
-			fmt.Fprintln(w, note)
+			verb.Row(w, "%s", note)
 		}
 	})
 }

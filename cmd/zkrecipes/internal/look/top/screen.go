@@ -9,6 +9,7 @@ import (
 	"github.com/gdamore/tcell/v2"
 
 	"github.com/zkrecipes/zkrecipes/cmd/zkrecipes/internal/verb"
+	"github.com/zkrecipes/zkrecipes/internal/printable"
 )
 
 // screen is the whole screen of a terminal.
@@ -135,7 +136,7 @@ func (s *screen) draw() {
 	row := 0
 	put := func(text string, style tcell.Style) {
 		if row < rows {
-			s.PutStrStyled(0, row, text, style)
+			s.PutStrStyled(0, row, printable.Line(text), style)
 		}
 		row++
 	}
@@ -193,11 +194,11 @@ const mostPath = 40
 // aligned returns rows of equal columns.
 func aligned(rows [][]string) []string {
 	for _, row := range rows[1:] {
-		if path := []rune(row[0]); len(path) > mostPath {
+		if path := []rune(printable.Line(row[0])); len(path) > mostPath {
 			row[0] = "..." + string(path[len(path)-mostPath+3:])
 		}
 	}
 	var b strings.Builder
-	verb.Table("", rows, func(row []string) string { return strings.Join(row, "\t") })(&b)
+	verb.Table("", rows, func(row []string) []string { return row })(&b)
 	return strings.Split(strings.TrimSuffix(b.String(), "\n"), "\n")
 }
