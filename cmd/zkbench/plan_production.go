@@ -12,6 +12,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/zkrecipes/zkrecipes/internal/helptext"
 	"github.com/zkrecipes/zkrecipes/internal/zkbench/plan"
 	"github.com/zkrecipes/zkrecipes/internal/zkbench/table"
 	"github.com/zkrecipes/zkrecipes/internal/zkbench/traffic"
@@ -26,7 +27,7 @@ type production struct {
 }
 
 func (p *production) add(f *flag.FlagSet) {
-	f.StringVar(&p.audit, "from-audit", "", "plan from this `file` of zkrecipes audit -holds -format=json, instead of records")
+	f.StringVar(&p.audit, "from-audit", "", helptext.Common("plan from this `file` of zkrecipes audit -holds -format=json, instead of records"))
 	f.StringVar(&p.path, "path", "/", "of -from-audit: lines at and below this `path`, as the servers see it")
 	f.Float64Var(&p.growth, "growth", 1, "of -from-audit: predict waits for this many `times` the arrivals")
 	f.Func("from-mntr", "of -from-audit: this `file` and those after the flags are replies to mntr", func(file string) error {

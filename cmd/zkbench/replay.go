@@ -15,6 +15,7 @@ import (
 
 	"github.com/zkrecipes/zkrecipes/bench/load"
 	"github.com/zkrecipes/zkrecipes/bench/record"
+	"github.com/zkrecipes/zkrecipes/internal/helptext"
 	"github.com/zkrecipes/zkrecipes/internal/zkbench/histogram"
 	"github.com/zkrecipes/zkrecipes/internal/zkbench/probe"
 	"github.com/zkrecipes/zkrecipes/internal/zkbench/report"
@@ -62,15 +63,11 @@ Rules:
 Exit codes:
 
 	0    all was played
-	1    a server, a session or an output failed
+	1    the replay failed: a server, a session or an output
 	2    the flags or the file cannot be used; nothing was sent to any server
 	3    a lock broke its promise
 	4    the replay did not keep up: zkbench started late, or grants are missing
-	130  interrupted
-
-Flags:
-
-`
+	130  interrupted`
 
 type replaySettings struct {
 	settings
@@ -85,9 +82,9 @@ type replaySettings struct {
 func (c command) replayVerb(ctx context.Context, args []string) error {
 	s := replaySettings{settings: defaults(), strategy: recipes.Handoff}
 	f := flag.NewFlagSet("zkbench replay", flag.ContinueOnError)
-	f.StringVar(&s.path, "path", "/", "play the lines at and below this `path`")
-	f.Float64Var(&s.speed, "speed", 1, "let arrivals come this many `times` as fast")
-	f.DurationVar(&s.length, "for", 0, "play only what begins within this `time` of the replay; 0 is all")
+	f.StringVar(&s.path, "path", "/", helptext.Common("play the lines at and below this `path`"))
+	f.Float64Var(&s.speed, "speed", 1, helptext.Common("let arrivals come this many `times` as fast"))
+	f.DurationVar(&s.length, "for", 0, helptext.Common("play only what begins within this `time` of the replay; 0 is all"))
 	f.DurationVar(&s.handoff, "handoff", 0, "what a handoff takes in production; each hold is shorter by this `time`")
 	f.IntVar(&s.sessions, "sessions", 200, "the largest `number` of sessions")
 	f.Func("strategy", "how contenders wait: herd, predecessor, handoff (default handoff)", func(v string) (err error) {

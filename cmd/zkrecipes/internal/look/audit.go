@@ -20,6 +20,7 @@ import (
 	"github.com/zkrecipes/zkrecipes/cmd/zkrecipes/internal/exit"
 	"github.com/zkrecipes/zkrecipes/cmd/zkrecipes/internal/verb"
 	"github.com/zkrecipes/zkrecipes/internal/audit"
+	"github.com/zkrecipes/zkrecipes/internal/helptext"
 	"github.com/zkrecipes/zkrecipes/internal/txnlog"
 	"github.com/zkrecipes/zkrecipes/recipes"
 )
@@ -31,7 +32,7 @@ var auditing = verb.Verb{
 checks every grant. It connects to nothing.
 
     zkrecipes audit /backups /var/lib/zookeeper
-    zkrecipes audit -holds -format=json /backups/db1 version-2/log.5f version-2/snapshot.5e
+    zkrecipes audit -holds /backups/db1 version-2/log.5f version-2/snapshot.5e
 
 LOG is a transaction log, a snapshot, or a directory with them: dataDir or dataLogDir.
 Copies are fine if they keep their names. PATH includes the chroot.
@@ -77,8 +78,8 @@ type auditVerb struct {
 }
 
 func (v *auditVerb) Flags(f *flag.FlagSet) {
-	f.BoolVar(&v.holds, "holds", false, "first print each hold, on a line of its own")
-	f.StringVar(&v.html, "html", "", "also write a page with a timeline of each wait queue to this `file`")
+	f.BoolVar(&v.holds, "holds", false, helptext.Common("first print each hold, on a line of its own"))
+	f.StringVar(&v.html, "html", "", helptext.Common("also write a page with timelines to this `file`, one for each wait queue"))
 	f.StringVar(&v.writes, "writes", "", "check the application's writes in this `file`")
 }
 

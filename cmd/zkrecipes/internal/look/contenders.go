@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"github.com/zkrecipes/zkrecipes/cmd/zkrecipes/internal/verb"
+	"github.com/zkrecipes/zkrecipes/internal/helptext"
 	"github.com/zkrecipes/zkrecipes/recipes"
 )
 
@@ -59,8 +60,8 @@ type contendersVerb struct {
 }
 
 func (v *contendersVerb) Flags(f *flag.FlagSet) {
-	f.BoolVar(&v.election, "election", false, "show only the candidates of an election")
-	f.BoolVar(&v.follow, "watch", false, "show each change, until a signal arrives")
+	f.BoolVar(&v.election, "election", false, helptext.Common("show only the candidates of an election"))
+	f.BoolVar(&v.follow, "watch", false, helptext.Common("show each change, until a signal arrives"))
 }
 
 func (v *contendersVerb) Run(ctx context.Context, t *verb.Tool) error {

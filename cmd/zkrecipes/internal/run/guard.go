@@ -17,6 +17,7 @@ import (
 	"github.com/zkrecipes/zkrecipes/cmd/zkrecipes/internal/job"
 	"github.com/zkrecipes/zkrecipes/cmd/zkrecipes/internal/status"
 	"github.com/zkrecipes/zkrecipes/cmd/zkrecipes/internal/verb"
+	"github.com/zkrecipes/zkrecipes/internal/helptext"
 	"github.com/zkrecipes/zkrecipes/recipes"
 )
 
@@ -64,7 +65,7 @@ type grant struct {
 }
 
 func (g *guard) Flags(f *flag.FlagSet) {
-	verb.DurationVar(f, &g.timeout, "timeout", 0, "give up if it is not granted within this `duration`, including the time to connect; 0\nwaits for ever")
+	verb.DurationVar(f, &g.timeout, "timeout", 0, helptext.Common("give up if it is not granted within this `duration`, including the time to connect; 0\nwaits for ever"))
 	g.graceFlag(f)
 	f.StringVar(&g.data, "data", "", "`text` that zkrecipes contenders shows; by default this host, process and command")
 	g.closeFlag(f)
