@@ -56,7 +56,7 @@ func TestOutputDependsOnItsReader(t *testing.T) {
 		if got := strings.Contains(stdout.String(), "\nBenchmark"); got != tt.results {
 			t.Errorf("%s: results on stdout: %v; want %v", tt.name, got, tt.results)
 		}
-		if got := strings.Contains(stderr.String(), "zkbench: 1 trials on"); got != tt.said {
+		if got := strings.Contains(stderr.String(), "zkbench: 1 trial on"); got != tt.said {
 			t.Errorf("%s: the first message is on stderr: %v; want %v", tt.name, got, tt.said)
 		}
 		_, table, _ := strings.Cut(stderr.String(), "seed 1\n")
@@ -133,7 +133,7 @@ func TestMostlyInvalidTrialsAreAnExitCode(t *testing.T) {
 	c := over(&out, &errs, new(fake.World).Open)
 	c.check = func(record.Record) []string { return []string{"zkbench was the limit"} }
 	code := c.run(t.Context(), []string{"run", "-strategy", "herd", "-contenders", "3", "-count", "1", "-out", file})
-	if text, err := os.ReadFile(file); code != exitInvalid || !strings.Contains(string(text), "\nBenchmark") || !strings.Contains(errs.String(), "1 of 1 trials are invalid") {
+	if text, err := os.ReadFile(file); code != exitInvalid || !strings.Contains(string(text), "\nBenchmark") || !strings.Contains(errs.String(), "1 of 1 trial invalid") {
 		t.Errorf("exit code %d, file %q, %v:\n%s", code, text, err, errs.String())
 	}
 }

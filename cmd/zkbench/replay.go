@@ -15,6 +15,7 @@ import (
 
 	"github.com/zkrecipes/zkrecipes/bench/load"
 	"github.com/zkrecipes/zkrecipes/bench/record"
+	"github.com/zkrecipes/zkrecipes/internal/english"
 	"github.com/zkrecipes/zkrecipes/internal/helptext"
 	"github.com/zkrecipes/zkrecipes/internal/zkbench/histogram"
 	"github.com/zkrecipes/zkrecipes/internal/zkbench/probe"
@@ -228,7 +229,7 @@ func (c command) replay(ctx context.Context, s replaySettings, r *replay) (err e
 	for _, p := range r.paths {
 		total += len(p.acquisitions)
 	}
-	c.say("%d acquisitions of %d path(s) by %d sessions within %v on %s", total, len(r.paths), r.sessions, r.length.Round(time.Millisecond), place(srv.about))
+	c.say("%s of %s by %s within %v on %s", english.Count(total, "acquisition"), english.Count(len(r.paths), "path"), english.Count(r.sessions, "session"), r.length.Round(time.Millisecond), place(srv.about))
 	root := s.experiment(via, session).Root
 	start := time.Now()
 	group, gctx := errgroup.WithContext(ctx)
@@ -272,7 +273,7 @@ func (c command) compareWaits(s replaySettings, r *replay, about record.Server) 
 		rows = append(rows, p.row())
 		late := check(record.Record{Measurement: p.Measurement})
 		if p.Unfinished > 0 {
-			late = append(late, fmt.Sprintf("%d of %d acquisitions were not granted in time", p.Unfinished, len(p.acquisitions)))
+			late = append(late, fmt.Sprintf("%d of %s not granted in time", p.Unfinished, english.Count(len(p.acquisitions), "acquisition")))
 		}
 		if len(late) > 0 {
 			behind++

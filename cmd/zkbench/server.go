@@ -11,6 +11,7 @@ import (
 	"sync"
 
 	"github.com/zkrecipes/zkrecipes/bench/record"
+	"github.com/zkrecipes/zkrecipes/internal/english"
 	"github.com/zkrecipes/zkrecipes/internal/ensemble"
 	"github.com/zkrecipes/zkrecipes/internal/helptext"
 	"github.com/zkrecipes/zkrecipes/internal/zkserver"
@@ -80,7 +81,7 @@ func startEmbedded(ctx context.Context, end *cleanup) (server, error) {
 func startEnsemble(ctx context.Context, n int, end *cleanup) (server, error) {
 	e, err := ensemble.Start(ctx, ensemble.Config{Servers: n, Properties: map[string]string{"maxClientCnxns": "0"}})
 	if err != nil {
-		return server{}, fmt.Errorf("start %d ZooKeeper server(s): %w", n, err)
+		return server{}, fmt.Errorf("start %s: %w", english.Count(n, "ZooKeeper server"), err)
 	}
 	end.add(func() (ended error) {
 		if ctx.Err() == nil { // an interrupt of the terminal ends them too, except on Linux

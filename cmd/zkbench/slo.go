@@ -11,6 +11,7 @@ import (
 	"github.com/zkrecipes/zkrecipes/bench"
 	"github.com/zkrecipes/zkrecipes/bench/load"
 	"github.com/zkrecipes/zkrecipes/bench/record"
+	"github.com/zkrecipes/zkrecipes/internal/english"
 	"github.com/zkrecipes/zkrecipes/internal/helptext"
 	"github.com/zkrecipes/zkrecipes/internal/zkbench/slo"
 	"github.com/zkrecipes/zkrecipes/internal/zkbench/unit"
@@ -218,7 +219,7 @@ func (c command) found(s sloSettings, r slo.Result, whole bool) error {
 		if v := level.Median(); !math.IsInf(v, 0) {
 			value = unit.Nanoseconds(v)
 		}
-		fmt.Fprintf(&b, "%s %d: p99 %s, %d probe(s): %s\n", s.over, level.Load, value, len(level.Values), verdict)
+		fmt.Fprintf(&b, "%s %d: p99 %s, %s: %s\n", s.over, level.Load, value, english.Count(len(level.Values), "probe"), verdict)
 	}
 	if r.LastPass > 0 {
 		fmt.Fprintf(&b, "last pass: %s %d\n", s.over, r.LastPass)

@@ -11,6 +11,7 @@ import (
 
 	"github.com/zkrecipes/zkrecipes/bench/load"
 	"github.com/zkrecipes/zkrecipes/bench/record"
+	"github.com/zkrecipes/zkrecipes/internal/english"
 	"github.com/zkrecipes/zkrecipes/internal/helptext"
 	"github.com/zkrecipes/zkrecipes/internal/zkbench/report"
 )
@@ -124,7 +125,7 @@ func (p *history) skip(r record.Record) (yes bool, why string) {
 		return true, ""
 	}
 	if n := p.failed[r.Name()]; n >= mostFailed {
-		why = fmt.Sprintf("%s: none of %d trials in the file is valid", r.Name(), n)
+		why = fmt.Sprintf("%s: none of %s in the file is valid", r.Name(), english.Count(n, "trial"))
 	} else if expected, tooLong := p.ceiling.tooLong(r); tooLong {
 		why = fmt.Sprintf("%s: a trial would take about %v (-limit %v)", r.Name(), expected.Round(max(1, expected/100)), p.ceiling.limit)
 	} else {

@@ -9,6 +9,7 @@ import (
 	"strings"
 
 	"github.com/zkrecipes/zkrecipes/cmd/zkrecipes/internal/verb"
+	"github.com/zkrecipes/zkrecipes/internal/english"
 	"github.com/zkrecipes/zkrecipes/internal/helptext"
 	"github.com/zkrecipes/zkrecipes/recipes"
 )
@@ -72,7 +73,7 @@ func (v *queuePutVerb) Arguments(args []string) error {
 		return err
 	}
 	if v.capacity > 0 && len(v.data) > v.capacity {
-		return fmt.Errorf("a queue of -capacity %d never has room for %d elements at once", v.capacity, len(v.data))
+		return fmt.Errorf("a queue of -capacity %d never has room for %s at once", v.capacity, english.Count(len(v.data), "element"))
 	}
 	return recipes.ValidatePath(v.path)
 }

@@ -20,6 +20,7 @@ import (
 	"github.com/zkrecipes/zkrecipes/cmd/zkrecipes/internal/exit"
 	"github.com/zkrecipes/zkrecipes/cmd/zkrecipes/internal/verb"
 	"github.com/zkrecipes/zkrecipes/internal/audit"
+	"github.com/zkrecipes/zkrecipes/internal/english"
 	"github.com/zkrecipes/zkrecipes/internal/helptext"
 	"github.com/zkrecipes/zkrecipes/internal/txnlog"
 	"github.com/zkrecipes/zkrecipes/recipes"
@@ -186,16 +187,16 @@ const (
 )
 
 func reportText(w io.Writer, r *audit.Report) {
-	fmt.Fprintf(w, "%d transactions in %d log(s), from 0x%x (%s) to 0x%x (%s)\n\n", r.Transactions, r.Logs, r.From.Zxid, r.From.Time.Format(stamp), r.To.Zxid, r.To.Time.Format(stamp))
+	fmt.Fprintf(w, "%s in %s, from 0x%x (%s) to 0x%x (%s)\n\n", english.Count(r.Transactions, "transaction"), english.Count(r.Logs, "log"), r.From.Zxid, r.From.Time.Format(stamp), r.To.Zxid, r.To.Time.Format(stamp))
 	linesText(w, r.Lines)
 	verb.Table("QUEUE\tPUT\tTAKEN\tRECEIVED\tAGAIN\tACKED\tDEAD\tDELETED\tLEFT\tAGE P50\tP99\tOLDEST", r.Queues[:min(len(r.Queues), mostLines)], func(q *audit.Queue) string {
 		return fmt.Sprintf("%s\t%d\t%d\t%d\t%d\t%d\t%d\t%d\t%d\t%s", q.Path, q.Put, q.Taken, q.Received, q.Again, q.Acked, q.Dead, q.Deleted, q.Left, figures(q.Age))
 	})(w)
-	more(w, len(r.Queues), mostLines, "queues")
+	more(w, len(r.Queues), mostLines, "queue")
 	verb.Table("TRANSACTION\tDECIDED\tSESSION\tDECISION", r.Decisions[:min(len(r.Decisions), mostFindings)], func(d audit.Decision) string {
 		return fmt.Sprintf("%s\t%s\t%s\t%s", d.Path, d.Time.Format(stamp), d.Session, verb.Printable([]byte(d.Text)))
 	})(w)
-	more(w, len(r.Decisions), mostFindings, "decisions")
+	more(w, len(r.Decisions), mostFindings, "decision")
 	fmt.Fprintf(w, "\nviolations: %d\n", len(r.Violations))
 	findings(w, r.Violations)
 	if len(r.Events) > 0 {
@@ -203,7 +204,7 @@ func reportText(w io.Writer, r *audit.Report) {
 		findings(w, r.Events)
 	}
 	if c := r.Writes; c != nil {
-		fmt.Fprintf(w, "%d writes: %d while the token's hold stood, %d after its end, %d before its grant (check the clocks), %d with a token that no hold has\n", c.Writes, c.Held, c.Late, c.Early, c.Unknown)
+		fmt.Fprintf(w, "%s: %d while the token's hold stood, %d after its end, %d before its grant (check the clocks), %d with a token that no hold has\n", english.Count(c.Writes, "write"), c.Held, c.Late, c.Early, c.Unknown)
 	}
 	for _, gap := range r.Gaps {
 		fmt.Fprintf(w, "incomplete: %s\n", gap)
@@ -224,10 +225,10 @@ func linesText(w io.Writer, lines []*audit.Line) {
 		return fmt.Sprintf("%s\t%s\t%d\t%d\t%s\t%s\t%d\t%d\t%d\t%d", l.Path, kind, l.Grants, l.Wait.Count(), figures(l.Wait), figures(l.Hold),
 			l.Ended[audit.Expired], l.Ended[audit.Broken], l.Holding, l.Waiting)
 	})(w)
-	more(w, len(busiest), mostLines, "lines")
+	more(w, len(busiest), mostLines, "line")
 	for _, l := range busiest[:min(len(busiest), mostLines)] {
 		if l.Left > 0 || l.Overtaken > 0 {
-			fmt.Fprintf(w, "%s: %d contenders left without a grant, after %v at most; one waiter saw %d later contenders granted\n", l.Path, l.Left, l.InVain.Quantile(1), l.Overtaken)
+			fmt.Fprintf(w, "%s: %s left without a grant, after %v at most; one waiter saw %s granted\n", l.Path, english.Count(l.Left, "contender"), l.InVain.Quantile(1), english.Count(l.Overtaken, "later contender"))
 		}
 	}
 }
@@ -241,7 +242,7 @@ func findings(w io.Writer, all []audit.Finding) {
 
 func more(w io.Writer, n, most int, what string) {
 	if n > most {
-		fmt.Fprintf(w, "  ... and %d more %s: -format=json shows them\n", n-most, what)
+		fmt.Fprintf(w, "  ... and %s: -format=json shows all\n", english.Count(n-most, "more "+what))
 	}
 }
 

@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"github.com/zkrecipes/zkrecipes/cmd/zkrecipes/internal/verb"
+	"github.com/zkrecipes/zkrecipes/internal/english"
 	"github.com/zkrecipes/zkrecipes/internal/helptext"
 	"github.com/zkrecipes/zkrecipes/recipes"
 )
@@ -83,7 +84,7 @@ func (v *contendersVerb) Run(ctx context.Context, t *verb.Tool) error {
 			}
 			others(w, lines.Contenders)
 			if lines.Unknown > 0 {
-				fmt.Fprintf(w, "and %d ephemeral sequential znode(s) of programs that zkrecipes does not know\n", lines.Unknown)
+				fmt.Fprintf(w, "and %s of programs that zkrecipes does not know\n", english.Count(lines.Unknown, "ephemeral sequential znode"))
 			}
 		})
 	})

@@ -15,6 +15,7 @@ import (
 
 	"github.com/zkrecipes/zkrecipes/cmd/zkrecipes/internal/exit"
 	"github.com/zkrecipes/zkrecipes/cmd/zkrecipes/internal/verb"
+	"github.com/zkrecipes/zkrecipes/internal/english"
 	"github.com/zkrecipes/zkrecipes/internal/helptext"
 	"github.com/zkrecipes/zkrecipes/recipes"
 )
@@ -189,7 +190,7 @@ func first(n *snapshot, v view) error {
 
 // nothing says that there is nothing to show.
 func nothing(n *snapshot) string {
-	text := fmt.Sprintf("no wait queue is at or below %s: no contender in %d znode(s)", n.root, n.searched)
+	text := fmt.Sprintf("no wait queue is at or below %s: no contender in %s", n.root, english.Count(n.searched, "znode"))
 	if n.unreadable > 0 {
 		text += fmt.Sprintf("; %d cannot be read, such as %v", n.unreadable, n.failed)
 	}
