@@ -21,6 +21,7 @@ import (
 	"github.com/zkrecipes/zkrecipes/bench/load"
 	"github.com/zkrecipes/zkrecipes/bench/record"
 	"github.com/zkrecipes/zkrecipes/cmd/zkbench/internal/compare"
+	"github.com/zkrecipes/zkrecipes/internal/english"
 	"github.com/zkrecipes/zkrecipes/internal/ensemble"
 	"github.com/zkrecipes/zkrecipes/internal/unit"
 )
@@ -101,7 +102,7 @@ func (c command) duel(ctx context.Context, s settings) (err error) {
 		transports = append(transports, bench.Transport{Name: name})
 	}
 	trials := s.experiment(transports, srv.session).Trials()
-	c.say("%d pairs of trials on %s, against %s", len(trials), place(srv.about), s.against)
+	c.say("%s of trials on %s, against %s", english.Count(len(trials), "pair"), place(srv.about), s.against)
 	builds := [2]build{
 		{s.against, filepath.Join(dir, "against"), nil},
 		{self, filepath.Join(dir, "this"), nil},
@@ -230,7 +231,7 @@ func (b build) run(ctx context.Context, args []string) (record.Run, error) {
 		return record.Run{}, err
 	}
 	if len(runs) != 1 || len(runs[0].Records) != 1 {
-		return record.Run{}, fmt.Errorf("%s recorded %d runs instead of one with one trial", b.path, len(runs))
+		return record.Run{}, fmt.Errorf("%s recorded %s instead of one with one trial", b.path, english.Count(len(runs), "run"))
 	}
 	return runs[0], nil
 }

@@ -11,6 +11,7 @@ import (
 	"golang.org/x/perf/benchunit"
 
 	"github.com/zkrecipes/zkrecipes/cmd/zkbench/internal/compare"
+	"github.com/zkrecipes/zkrecipes/internal/helptext"
 )
 
 const compareHelp = `Usage: zkbench compare [flags] OLD NEW
@@ -22,7 +23,7 @@ Examples:
 
 	zkbench run -record old.jsonl && (upgrade) && zkbench run -record new.jsonl
 	zkbench compare old.jsonl new.jsonl
-	zkbench compare -unit ns/op,p99-handoff-ns -filter '/contenders:100' old.jsonl new.jsonl
+	zkbench compare -unit ns/op -filter '/contenders:100' old.jsonl new.jsonl
 
 	# Does a strategy send more requests than before? For a build server of any speed.
 	zkbench run -strategy predecessor,handoff -count 1 -record new.jsonl
@@ -52,11 +53,7 @@ Exit codes:
 	0    nothing became worse
 	1    something became worse
 	2    the flags or the files cannot be used
-	3    nothing was found to be worse, but some comparisons have too few trials
-
-Flags:
-
-`
+	3    some comparisons have too few trials, and nothing was found to be worse`
 
 func (c command) compareVerb(_ context.Context, args []string) error {
 	o := compare.DefaultOptions()
@@ -64,9 +61,9 @@ func (c command) compareVerb(_ context.Context, args []string) error {
 	f.Float64Var(&o.Alpha, "alpha", o.Alpha, "bound on the probability of any false alarm")
 	f.Float64Var(&o.Confidence, "confidence", o.Confidence, "level of the intervals of medians")
 	f.Float64Var(&o.Effect, "effect", o.Effect, "smallest change that counts, as a share: 0.05 is 5 %")
-	units := f.String("unit", "", "`list` of units to compare, such as ns/op; empty for all")
-	exact := f.Bool("exact", false, "compare counts without statistics")
-	query := f.String("filter", "*", "compare only benchmarks that match this benchstat `query`")
+	units := f.String("unit", "", helptext.Common("`list` of units to compare, such as ns/op; empty for all"))
+	exact := f.Bool("exact", false, helptext.Common("compare counts without statistics"))
+	query := f.String("filter", "*", helptext.Common("compare only benchmarks that match this benchstat `query`"))
 	if err := c.parse(f, compareHelp, args); err != nil {
 		return err
 	}

@@ -6,24 +6,23 @@ import (
 	"strings"
 )
 
-const help = `Zkbench measures how fast ZooKeeper's locks and leader elections change hands, and what
+// help fits on a screen, as every -h does.
+const help = `Usage: zkbench VERB [flags] ...
+
+Measures how fast ZooKeeper's locks and leader elections change hands, and what
 that costs. From recorded measurements it plans capacity and finds regressions.
 
-	zkbench                                        compare three strategies, in 15 seconds
-	zkbench run -ensemble 1 -contenders 10,100     the same on a real ZooKeeper
+Examples:
+    zkbench                    compare three strategies, in 15 seconds
+    zkbench run -ensemble 1    the same on a real ZooKeeper
 
-The first command needs no server. It starts one in its own process and compares herd,
-predecessor and handoff with 1, 10 and 100 contenders.
-
-Usage:
-
-	zkbench              the same as zkbench run
-	zkbench help VERB    explain a verb, with examples, exit codes and flags
-	zkbench version      print the version
+Without a verb, zkbench needs no server: it starts one in its own process.
 
 Verbs:
-
-%s`
+%s
+zkbench VERB -h explains a verb, zkbench version prints the version.
+More: zkbench help VERB, man zkbench-VERB
+`
 
 const runHelp = `Usage: zkbench run [flags]
 
@@ -159,26 +158,24 @@ mutual exclusion only within each, because the clocks of two machines are not cl
 For the same reason only handoffs within a process are timed. If a process does not come
 within -patience, or dies, the others end and name it.
 
-Exit codes:
+` + runExitCodes
+
+const runExitCodes = `Exit codes:
 
 	0    all trials were measured
-	1    a server, a session or an output failed
+	1    the run failed: a server, a session or an output
 	2    the flags cannot be used; nothing was run
 	3    a lock broke its promise; the message names the trial
-	4    all trials were measured, but more than half of all trials are invalid, or
-	     more than half of those of a row with three or more
+	4    more than half of all trials are invalid, or more than half of those of a row
+	     with three or more; all were measured
 	130  interrupted
 
-However a run ends, the results so far are on stdout or in -out, and in -record.
-
-Flags:
-
-`
+However a run ends, the results so far are on stdout or in -out, and in -record.`
 
 func printHelp(w io.Writer) {
 	var list strings.Builder
 	for _, v := range verbs() {
-		fmt.Fprintf(&list, "\t%-20s %s\n", v.name, v.about)
+		fmt.Fprintf(&list, "    %-10s %s\n", v.name, v.about)
 	}
 	fmt.Fprintf(w, help, list.String())
 }

@@ -11,6 +11,7 @@ import (
 
 	"github.com/zkrecipes/zkrecipes/bench"
 	"github.com/zkrecipes/zkrecipes/cmd/zkbench/internal/workers"
+	"github.com/zkrecipes/zkrecipes/internal/english"
 	"github.com/zkrecipes/zkrecipes/recipes"
 )
 
@@ -72,7 +73,7 @@ func (c command) join(ctx context.Context, s settings, e *bench.Experiment, end 
 		_ = session.Close(ctx) // on error the session ends with its timeout
 		return nil
 	})
-	c.say("waiting for %d workers at %s", s.join.workers, s.join.path)
+	c.say("waiting for %s at %s", english.Count(s.join.workers, "worker"), s.join.path)
 	crew, err := workers.Join(ctx, session, workers.Config{
 		Path: s.join.path, Size: s.join.workers, About: self(), Experiment: s.text(), Root: e.Root, Patience: s.join.patience,
 	})

@@ -3,7 +3,7 @@
 // the Go benchmark format, for benchstat.
 //
 //	zkbench                  compare the strategies on an embedded server
-//	zkbench run -h           list everything that it can measure
+//	zkbench help run         list everything that it can measure
 //	zkbench compare A B      list what became better or worse, for a build to depend on
 //	zkbench help             list the other verbs: sweep, plan, replay, slo, report and serve
 //
@@ -79,6 +79,7 @@ type command struct {
 	transports     map[string]launcher // by the name for -via
 	terminal       func(io.Writer) (width int, ok bool)
 	quiet          bool                         // write errors and warnings only
+	explain        bool                         // -h of a verb prints the long help
 	check          func(record.Record) []string // for tests: why a trial is invalid, instead of the limits
 }
 
@@ -120,6 +121,7 @@ func (c command) run(ctx context.Context, args []string) int {
 			printHelp(c.stdout)
 			return exitOK
 		}
+		c.explain = true
 		name, args = args[0], []string{"-h"}
 	case "version", "-version", "--version":
 		fmt.Fprintln(c.stdout, version.Line("zkbench"))
@@ -158,7 +160,7 @@ func (c command) exit(ctx context.Context, verb string, err error) int {
 	case err == nil, errors.Is(err, flag.ErrHelp):
 		return exitOK
 	case errors.As(err, &usage):
-		fmt.Fprintf(c.stderr, "zkbench: %v\nzkbench: nothing was run; see zkbench %s -h\n", err, verb)
+		fmt.Fprintf(c.stderr, "zkbench: %v\nzkbench: nothing was run; see zkbench %s -h, or zkbench help %[2]s\n", err, verb)
 		return exitUsage
 	case errors.Is(err, load.ErrBroken):
 		fmt.Fprintf(c.stderr, "zkbench: %v\n", err)

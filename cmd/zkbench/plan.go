@@ -12,6 +12,7 @@ import (
 
 	"github.com/zkrecipes/zkrecipes/bench/record"
 	"github.com/zkrecipes/zkrecipes/cmd/zkbench/internal/plan"
+	"github.com/zkrecipes/zkrecipes/internal/helptext"
 )
 
 const planHelp = `Usage: zkbench plan [flags] FILE...
@@ -89,11 +90,7 @@ Exit codes:
 
 	0    every question was answered
 	1    a question was refused, or had no answer
-	2    the flags or the files cannot be used
-
-Flags:
-
-`
+	2    the flags or the files cannot be used`
 
 type planSettings struct {
 	at       []int
@@ -113,15 +110,15 @@ type planSettings struct {
 func (c command) planVerb(_ context.Context, args []string) error {
 	s := planSettings{}
 	f := flag.NewFlagSet("zkbench plan", flag.ContinueOnError)
-	f.Var(list[int]{&s.at, parsePositive}, "at", "`list` of numbers of contenders to predict; ranges as in zkbench run")
-	f.DurationVar(&s.p99, "p99", 0, "limit of the handoff's 99th percentile")
-	f.DurationVar(&s.hold, "hold", 0, "how long each holder will hold")
+	f.Var(list[int]{&s.at, parsePositive}, "at", helptext.Common("`list` of numbers of contenders to predict; ranges as in zkbench run"))
+	f.DurationVar(&s.p99, "p99", 0, helptext.Common("limit of the handoff's 99th percentile"))
+	f.DurationVar(&s.hold, "hold", 0, helptext.Common("how long each holder will hold"))
 	f.Float64Var(&s.factor, "factor", plan.DefaultFactor, "how far beyond the largest measured number the fitted curves answer, in multiples of it;\nbeyond that the service model answers")
 	f.Float64Var(&s.lineRate, "line-rate", 0, "handoffs a second of each independent line")
 	f.Uint64Var(&s.seed, "seed", 1, "seed of the bootstrap")
 	f.DurationVar(&s.rtt, "rtt", -1, "predict with this round-trip `time` added between sessions and servers")
 	f.Lookup("rtt").DefValue = "0s" // the help shows no default; -1 means that it is not given
-	f.BoolVar(&s.choose, "choose", false, "recommend a strategy for -at contenders")
+	f.BoolVar(&s.choose, "choose", false, helptext.Common("recommend a strategy for -at contenders"))
 	f.IntVar(&s.watches, "watches", 0, "watches of each of -at sessions: predict the cost of a rolling restart and a lost session")
 	f.IntVar(&s.servers, "servers", 0, "predict writes with this `number` of servers")
 	s.limitFlags(f)

@@ -11,6 +11,7 @@ import (
 
 	"github.com/zkrecipes/zkrecipes/cmd/zkbench/internal/plan"
 	"github.com/zkrecipes/zkrecipes/cmd/zkbench/internal/table"
+	"github.com/zkrecipes/zkrecipes/internal/english"
 	"github.com/zkrecipes/zkrecipes/internal/unit"
 )
 
@@ -65,7 +66,7 @@ func (s planSettings) most(w io.Writer, m fitted) bool {
 	case most.Safe == 0:
 		fmt.Fprintf(w, "p99 handoff under %v: no number with 95%% certainty", s.p99)
 	default:
-		fmt.Fprintf(w, "p99 handoff under %v: up to %d contenders with 95%% certainty", s.p99, most.Safe)
+		fmt.Fprintf(w, "p99 handoff under %v: up to %s with 95%% certainty", s.p99, english.Count(most.Safe, "contender"))
 	}
 	end := m.Ends(s.limitsOf(m))[0]
 	fmt.Fprintf(w, "; the first limit is %s, at %d; likely up to %d", end.Resource, end.At, most.Likely)
@@ -109,7 +110,7 @@ func (s planSettings) choice(w io.Writer, models []fitted, n int) bool {
 	}
 	slices.SortFunc(options, func(a, b option) int { return cmp.Compare(b.rate.Value, a.rate.Value) })
 	best := options[0]
-	fmt.Fprintf(w, "strategy for %d contenders on %s: %s, with %s handoffs/s and %s bytes of answers a handoff", n, best.place,
+	fmt.Fprintf(w, "strategy for %s on %s: %s, with %s handoffs/s and %s bytes of answers a handoff", english.Count(n, "contender"), best.place,
 		best.Strategy, unit.Quantity(unit.Handoffs, best.rate.Value), unit.Quantity(unit.Bytes, best.bytes.Value))
 	for _, o := range options[1:] {
 		fmt.Fprintf(w, "; %s makes %s and takes %s", o.Strategy, unit.Quantity(unit.Handoffs, o.rate.Value), unit.Quantity(unit.Bytes, o.bytes.Value))
@@ -127,7 +128,7 @@ func (s planSettings) restarts(w io.Writer, models []fitted) bool {
 		servers := place[0].servers
 		for _, n := range s.at {
 			moved := plan.Moved(n, servers)
-			fmt.Fprintf(w, "rolling restart on %s: %d sessions reconnect %d times and set %d watches again", place[0].place, n, moved, moved*s.watches)
+			fmt.Fprintf(w, "rolling restart on %s: %s with %s, and %s set again", place[0].place, english.Count(n, "session"), english.Count(moved, "reconnect"), english.Count(moved*s.watches, "watch"))
 			if servers == 1 {
 				fmt.Fprint(w, ", and nothing is granted while the server is down")
 			} else {
@@ -171,13 +172,13 @@ func (s planSettings) ensembles(w io.Writer, models []fitted) bool {
 			if m.servers == 3 {
 				missing = 1
 			}
-			fmt.Fprintf(w, "%d servers, %s: refused: %v; make them with: %s\n", s.servers, m.Strategy, err, sweepCommand(m, fmt.Sprintf("-ensemble %d", missing)))
+			fmt.Fprintf(w, "%s, %s: refused: %v; make them with: %s\n", english.Count(s.servers, "server"), m.Strategy, err, sweepCommand(m, fmt.Sprintf("-ensemble %d", missing)))
 			answered = false
 			continue
 		}
 		change := func(v float64) float64 { return 100 * (v/now.Value - 1) }
-		fmt.Fprintf(w, "%d servers instead of %d, %s: a handoff, which is a write, takes %+.0f%% (95%%: %+.0f%% to %+.0f%%) and %d servers may fail instead of %d\n",
-			s.servers, most.servers, m.Strategy, change(e.Value), change(e.Lo), change(e.Hi), plan.Tolerated(s.servers), plan.Tolerated(most.servers))
+		fmt.Fprintf(w, "%s instead of %d, %s: a handoff, which is a write, takes %+.0f%% (95%%: %+.0f%% to %+.0f%%) and %s may fail instead of %d\n",
+			english.Count(s.servers, "server"), most.servers, m.Strategy, change(e.Value), change(e.Lo), change(e.Hi), english.Count(plan.Tolerated(s.servers), "server"), plan.Tolerated(most.servers))
 	}
 	return answered
 }
@@ -209,8 +210,8 @@ func (s planSettings) held(w io.Writer, models []fitted) bool {
 }
 
 func (s planSettings) describe(w io.Writer, m fitted) bool {
-	fmt.Fprintf(w, "%s\n  fitted to %d trials at %d levels, %d to %d contenders\n",
-		m.Name, m.Trials, len(m.Levels), m.Levels[0], m.Levels[len(m.Levels)-1])
+	fmt.Fprintf(w, "%s\n  fitted to %s at %s, %d to %d contenders\n",
+		m.Name, english.Count(m.Trials, "trial"), english.Count(len(m.Levels), "level"), m.Levels[0], m.Levels[len(m.Levels)-1])
 	if law, ok := m.Scalability(); ok {
 		fmt.Fprintf(w, "  throughput: lambda %.4g/s, contention sigma %.3g, crosstalk kappa %.3g", law.Lambda, law.Sigma, law.Kappa)
 		if peak := law.Peak(); peak > 1 && !math.IsInf(peak, 0) {
@@ -241,13 +242,13 @@ func (s planSettings) predict(w io.Writer, m fitted, n int) bool {
 		fmt.Fprintf(w, ", %.3g times as many as were measured", float64(n)/float64(m.Levels[len(m.Levels)-1]))
 	}
 	end := m.Ends(limits)[0]
-	fmt.Fprintf(w, "; the first limit is %s, at %d contenders.\n%s", end.Resource, end.At, s.figures(m, n))
+	fmt.Fprintf(w, "; the first limit is %s, at %s.\n%s", end.Resource, english.Count(end.At, "contender"), s.figures(m, n))
 	if shares := m.Shares(n, limits); len(shares) > 0 {
 		fmt.Fprintf(w, "    busy in a handoff: %s\n", sharesText(shares))
 	}
 	for _, end := range m.Ends(limits) {
 		if m.Far(n) && end.At <= 10*n {
-			fmt.Fprintf(w, "    limit at %d contenders: %s: %s\n", end.At, end.Resource, end.Why)
+			fmt.Fprintf(w, "    limit at %s: %s: %s\n", english.Count(end.At, "contender"), end.Resource, end.Why)
 		}
 	}
 	for _, warning := range limits.Check(n) {
@@ -257,7 +258,7 @@ func (s planSettings) predict(w io.Writer, m fitted, n int) bool {
 }
 
 func (s planSettings) figures(m fitted, n int) string {
-	rows := [][]string{{fmt.Sprintf("  at %d contenders", n), "expected", "95% interval", "hold-out error (median, worst)"}}
+	rows := [][]string{{"  at " + english.Count(n, "contender"), "expected", "95% interval", "hold-out error (median, worst)"}}
 	for _, figure := range m.Units() {
 		e, err := m.At(figure, n)
 		if err != nil {

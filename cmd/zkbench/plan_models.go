@@ -12,6 +12,7 @@ import (
 	"github.com/zkrecipes/zkrecipes/bench/record"
 	"github.com/zkrecipes/zkrecipes/cmd/zkbench/internal/plan"
 	"github.com/zkrecipes/zkrecipes/cmd/zkbench/internal/report"
+	"github.com/zkrecipes/zkrecipes/internal/english"
 	"github.com/zkrecipes/zkrecipes/internal/unit"
 )
 
@@ -111,7 +112,7 @@ func (s planSettings) lines(w io.Writer, runs []record.Run) bool {
 			return ""
 		}
 		r.Lines = 0
-		return fmt.Sprintf("%d contenders each, %s", r.Contenders, report.Title(r, run.Environment.Server)+machine(run, r))
+		return fmt.Sprintf("%s each, %s", english.Count(r.Contenders, "contender"), report.Title(r, run.Environment.Server)+machine(run, r))
 	})
 	if len(groups) == 0 {
 		fmt.Fprintln(w, "independent lines: refused: no valid trials of -workload many in the records; make them with: "+
@@ -132,8 +133,8 @@ func (s planSettings) lines(w io.Writer, runs []record.Run) bool {
 		}
 		rates := levels[best].Values(unit.Handoffs)
 		at := func(rate float64) int { return int(carried * rate / s.lineRate) }
-		fmt.Fprintf(w, "independent lines of %v handoffs/s, %s: %d (%d to %d by the slowest and the fastest trial); %.0f%% of the %.4g handoffs/s that %d lines made\n",
-			s.lineRate, g.Title, at(middle.Value), at(slices.Min(rates)), at(slices.Max(rates)), 100*carried, middle.Value, best)
+		fmt.Fprintf(w, "independent lines of %v handoffs/s, %s: %d (%d to %d by the slowest and the fastest trial); %.0f%% of the %.4g handoffs/s that %s made\n",
+			s.lineRate, g.Title, at(middle.Value), at(slices.Min(rates)), at(slices.Max(rates)), 100*carried, middle.Value, english.Count(best, "line"))
 		if best == most {
 			fmt.Fprintf(w, "  warning: the largest number of lines had the highest throughput; the servers may carry more, which only a run with more -lines can show\n")
 		}
@@ -150,11 +151,11 @@ func (s planSettings) failovers(w io.Writer, runs []record.Run) {
 		if _, ok := r.Metric(unit.HandoffP50); !ok || !r.Valid() || r.Workload != load.Failover {
 			return ""
 		}
-		return fmt.Sprintf("%d contenders, %s", r.Contenders, report.Title(r, run.Environment.Server))
+		return fmt.Sprintf("%s, %s", english.Count(r.Contenders, "contender"), report.Title(r, run.Environment.Server))
 	}) {
 		level := report.Level{Trials: g.Records}
 		took := level.Values(unit.HandoffP50)
-		fmt.Fprintf(w, "lost session, measured: no contender held for %s (%s to %s in %d trials): %s\n", level.Cell(unit.HandoffP50),
-			unit.Quantity(unit.HandoffP50, slices.Min(took)), unit.Quantity(unit.HandoffP50, slices.Max(took)), len(took), g.Title)
+		fmt.Fprintf(w, "lost session, measured: no contender held for %s (%s to %s in %s): %s\n", level.Cell(unit.HandoffP50),
+			unit.Quantity(unit.HandoffP50, slices.Min(took)), unit.Quantity(unit.HandoffP50, slices.Max(took)), english.Count(len(took), "trial"), g.Title)
 	}
 }

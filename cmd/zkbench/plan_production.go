@@ -15,6 +15,8 @@ import (
 	"github.com/zkrecipes/zkrecipes/cmd/zkbench/internal/plan"
 	"github.com/zkrecipes/zkrecipes/cmd/zkbench/internal/table"
 	"github.com/zkrecipes/zkrecipes/cmd/zkbench/internal/traffic"
+	"github.com/zkrecipes/zkrecipes/internal/english"
+	"github.com/zkrecipes/zkrecipes/internal/helptext"
 	"github.com/zkrecipes/zkrecipes/internal/unit"
 )
 
@@ -26,7 +28,7 @@ type production struct {
 }
 
 func (p *production) add(f *flag.FlagSet) {
-	f.StringVar(&p.audit, "from-audit", "", "plan from this `file` of zkrecipes audit -holds -format=json, instead of records")
+	f.StringVar(&p.audit, "from-audit", "", helptext.Common("plan from this `file` of zkrecipes audit -holds -format=json, instead of records"))
 	f.StringVar(&p.path, "path", "/", "of -from-audit: lines at and below this `path`, as the servers see it")
 	f.Float64Var(&p.growth, "growth", 1, "of -from-audit: predict waits for this many `times` the arrivals")
 	f.Func("from-mntr", "of -from-audit: this `file` and those after the flags are replies to mntr", func(file string) error {
@@ -139,7 +141,7 @@ func (p production) paths(w io.Writer, l *traffic.Log, seed uint64) bool {
 	for _, path := range l.Paths {
 		all += len(path.Acquisitions)
 	}
-	fmt.Fprintf(w, "production: %d acquisitions of %d path(s) from %s to %s; held out: %s\n", all, len(l.Paths), l.From.UTC().Format(time.RFC3339), l.To.UTC().Format(time.RFC3339), part)
+	fmt.Fprintf(w, "production: %s of %s from %s to %s; held out: %s\n", english.Count(all, "acquisition"), english.Count(len(l.Paths), "path"), l.From.UTC().Format(time.RFC3339), l.To.UTC().Format(time.RFC3339), part)
 	for _, gap := range l.Gaps {
 		fmt.Fprintf(w, "incomplete: %s\n", gap)
 	}
@@ -168,7 +170,7 @@ func (p production) paths(w io.Writer, l *traffic.Log, seed uint64) bool {
 		p.describe(w, path, f)
 	}
 	if more := len(busiest) - mostPaths; more > 0 {
-		fmt.Fprintf(w, "%d more paths are held for less of the time; -path selects others\n", more)
+		fmt.Fprintf(w, "held for less of the time: %s; -path selects others\n", english.Count(more, "more path"))
 	}
 	return answered == min(len(busiest), mostPaths) && answered > 0
 }
@@ -182,9 +184,9 @@ func (p production) describe(w io.Writer, path *traffic.Path, f traffic.Forecast
 	between := func(e plan.Estimate) string { return ns(e.Lo) + " to " + ns(e.Hi) }
 	fmt.Fprintf(w, "%s, %s: held %.0f%% of the time, saturated at %.3g times the arrivals; an acquisition waits %s in the median and %s at p99%s\n",
 		path.Name, path.Kind, 100*f.Used, f.Growth, ns(f.Waits.P50.Value), ns(f.Waits.P99.Value), times)
-	fmt.Fprintf(w, "  %d acquisitions, %.3g a second, held for %s in the mean", len(path.Acquisitions), f.Rate, f.Hold.Round(100*time.Microsecond))
+	fmt.Fprintf(w, "  %s, %.3g a second, held for %s in the mean", english.Count(len(path.Acquisitions), "acquisition"), f.Rate, f.Hold.Round(100*time.Microsecond))
 	if path.Permits > 1 {
-		fmt.Fprintf(w, ", %d permits", path.Permits)
+		fmt.Fprint(w, ", "+english.Count(path.Permits, "permit"))
 	}
 	if path.Cut > 0 {
 		fmt.Fprintf(w, "; %d more at the ends of the log do not count", path.Cut)
@@ -217,7 +219,7 @@ func loads(w io.Writer, l *traffic.Log, samples []traffic.Sample) bool {
 		return false
 	}
 	for _, s := range all {
-		fmt.Fprintf(w, "server %s: %.4g requests a second and %d connections, by %d samples in %v", s.Server, s.Packets, s.Connections, s.Samples, s.To.Sub(s.From))
+		fmt.Fprintf(w, "server %s: %.4g requests a second and %s, by %s in %v", s.Server, s.Packets, english.Count(s.Connections, "connection"), english.Count(s.Samples, "sample"), s.To.Sub(s.From))
 		if s.Most > 0 {
 			fmt.Fprintf(w, "; it syncs its log %.0f%% to %.0f%% of the time", 100*s.Least, 100*s.Most)
 		}
@@ -251,7 +253,7 @@ func loads(w io.Writer, l *traffic.Log, samples []traffic.Sample) bool {
 		}
 	}
 	if free >= 0 {
-		fmt.Fprintf(w, "more contenders: %d sessions on %s, by its open files (%d of %d)\n", free, fullest.Server, fullest.Open, fullest.Files)
+		fmt.Fprintf(w, "more contenders: %s on %s, by its open files (%d of %d)\n", english.Count(free, "session"), fullest.Server, fullest.Open, fullest.Files)
 	}
 	return answered
 }

@@ -14,6 +14,7 @@ import (
 	"github.com/zkrecipes/zkrecipes/bench"
 	"github.com/zkrecipes/zkrecipes/bench/record"
 	"github.com/zkrecipes/zkrecipes/cmd/zkbench/internal/table"
+	"github.com/zkrecipes/zkrecipes/internal/english"
 	"github.com/zkrecipes/zkrecipes/internal/printable"
 )
 
@@ -133,7 +134,7 @@ func (p *progress) sayOften(say say) {
 		case <-ticker.C:
 			p.mu.Lock()
 			if !p.ended {
-				say("%d of %d trials, %s", p.done, p.of, p.remaining())
+				say("%d of %s, %s", p.done, english.Count(p.of, "trial"), p.remaining())
 			}
 			p.mu.Unlock()
 		}

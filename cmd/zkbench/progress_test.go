@@ -17,6 +17,7 @@ import (
 	"github.com/zkrecipes/zkrecipes/bench"
 	"github.com/zkrecipes/zkrecipes/bench/load"
 	"github.com/zkrecipes/zkrecipes/bench/record"
+	"github.com/zkrecipes/zkrecipes/internal/helptext"
 	"github.com/zkrecipes/zkrecipes/internal/testing/fake"
 	"github.com/zkrecipes/zkrecipes/internal/testing/must"
 )
@@ -55,7 +56,7 @@ func TestOutputDependsOnItsReader(t *testing.T) {
 		if got := strings.Contains(stdout.String(), "\nBenchmark"); got != tt.results {
 			t.Errorf("%s: results on stdout: %v; want %v", tt.name, got, tt.results)
 		}
-		if got := strings.Contains(stderr.String(), "zkbench: 1 trials on"); got != tt.said {
+		if got := strings.Contains(stderr.String(), "zkbench: 1 trial on"); got != tt.said {
 			t.Errorf("%s: the first message is on stderr: %v; want %v", tt.name, got, tt.said)
 		}
 		_, table, _ := strings.Cut(stderr.String(), "seed 1\n")
@@ -132,7 +133,7 @@ func TestMostlyInvalidTrialsAreAnExitCode(t *testing.T) {
 	c := over(&out, &errs, new(fake.World).Open)
 	c.check = func(record.Record) []string { return []string{"zkbench was the limit"} }
 	code := c.run(t.Context(), []string{"run", "-strategy", "herd", "-contenders", "3", "-count", "1", "-out", file})
-	if text, err := os.ReadFile(file); code != exitInvalid || !strings.Contains(string(text), "\nBenchmark") || !strings.Contains(errs.String(), "1 of 1 trials are invalid") {
+	if text, err := os.ReadFile(file); code != exitInvalid || !strings.Contains(string(text), "\nBenchmark") || !strings.Contains(errs.String(), "1 of 1 trial invalid") {
 		t.Errorf("exit code %d, file %q, %v:\n%s", code, text, err, errs.String())
 	}
 }
@@ -141,10 +142,7 @@ func TestMostlyInvalidTrialsAreAnExitCode(t *testing.T) {
 // promises, and at the end every flag.
 func TestHelpBeginsWithWhatIsWantedFirst(t *testing.T) {
 	for _, v := range verbs() {
-		code, help, errs := zkbench(t.Context(), new(fake.World).Open, v.name, "-h")
-		if code != exitOK || errs != "" {
-			t.Errorf("%s -h: exit code %d, stderr %q", v.name, code, errs)
-		}
+		help := helpOf(t, "help", v.name)
 		usage, rest, _ := strings.Cut(help, "\n\n")
 		if !strings.HasPrefix(usage, "Usage: zkbench "+v.name) || strings.Contains(usage, "\n") {
 			t.Errorf("%s begins with %q", v.name, usage)
@@ -157,13 +155,58 @@ func TestHelpBeginsWithWhatIsWantedFirst(t *testing.T) {
 		if !strings.HasPrefix(examples, "Examples:\n\n") || strings.Count(examples, "\tzkbench "+v.name) < 2 && v.name != "plan" {
 			t.Errorf("%s has not two examples below what it does", v.name)
 		}
-		if v.name == "sweep" { // its exit codes are those of run
-			rest = help
-		}
 		if i := strings.Index(rest, "\n\nFlags:\n\n"); i < 0 || !strings.HasPrefix(rest[i+10:], "  -") {
 			t.Errorf("%s does not end with its flags", v.name)
 		}
 	}
+}
+
+// TestShortHelpFitsOnAScreen: -h of each verb, and of zkbench itself, has the examples, the
+// common flags, the exit codes, and where the rest is.
+func TestShortHelpFitsOnAScreen(t *testing.T) {
+	texts := map[string]string{"zkbench": helpOf(t, "-h")}
+	shape := regexp.MustCompile(`(?s)^Usage: zkbench [^\n]*\n\n(.*?)\n\nExamples:\n(.*?)\n\nCommon flags:\n  -.*\n\nExit codes: (.*)\n\nMore: ([^\n]*)\n$`)
+	for _, v := range verbs() {
+		help := helpOf(t, v.name, "-h")
+		texts[v.name] = help
+		part := shape.FindStringSubmatch(help)
+		if part == nil {
+			t.Errorf("the help of %s has another shape:\n%s", v.name, help)
+			continue
+		}
+		examples, codes, more := part[2], part[3], part[4]
+		if lines := strings.Split(examples, "\n"); len(lines) != 2 || !strings.Contains(examples, "zkbench "+v.name) {
+			t.Errorf("%s -h has these examples:\n%s", v.name, examples)
+		}
+		_, list, _ := strings.Cut(helpOf(t, "help", v.name), "Exit codes:")
+		for _, line := range regexp.MustCompile(`(?m)^\t(\d+) `).FindAllStringSubmatch(list, -1) {
+			if !regexp.MustCompile(`(^|\s)` + line[1] + `\s`).MatchString(codes) {
+				t.Errorf("%s -h lacks exit code %s: %s", v.name, line[1], codes)
+			}
+		}
+		if want := "zkbench help " + v.name + ", man zkbench-" + v.name; more != want {
+			t.Errorf("%s -h ends with %q; want %q", v.name, more, want)
+		}
+	}
+	for name, text := range texts {
+		if n := strings.Count(text, "\n"); n > helptext.Lines {
+			t.Errorf("-h of %s has %d lines; a screen has room for %d:\n%s", name, n, helptext.Lines, text)
+		}
+		for line := range strings.Lines(text) {
+			if n := utf8.RuneCountInString(strings.TrimSuffix(line, "\n")); n > helptext.Columns {
+				t.Errorf("-h of %s has a line of %d columns: %s", name, n, line)
+			}
+		}
+	}
+}
+
+// helpOf returns the help that these arguments print.
+func helpOf(t *testing.T, args ...string) string {
+	code, stdout, stderr := zkbench(t.Context(), new(fake.World).Open, args...)
+	if code != exitOK || stderr != "" {
+		t.Errorf("%q: exit code %d, stderr %q", args, code, stderr)
+	}
+	return stdout
 }
 
 // The README and the help agree about how long the first command takes.

@@ -19,6 +19,8 @@ import (
 	"github.com/zkrecipes/zkrecipes/cmd/zkbench/internal/table"
 	"github.com/zkrecipes/zkrecipes/cmd/zkbench/internal/traffic"
 	"github.com/zkrecipes/zkrecipes/cmd/zkbench/internal/validity"
+	"github.com/zkrecipes/zkrecipes/internal/english"
+	"github.com/zkrecipes/zkrecipes/internal/helptext"
 	"github.com/zkrecipes/zkrecipes/internal/histogram"
 	"github.com/zkrecipes/zkrecipes/internal/sessions"
 	"github.com/zkrecipes/zkrecipes/internal/unit"
@@ -62,15 +64,11 @@ Rules:
 Exit codes:
 
 	0    all was played
-	1    a server, a session or an output failed
+	1    the replay failed: a server, a session or an output
 	2    the flags or the file cannot be used; nothing was sent to any server
 	3    a lock broke its promise
 	4    the replay did not keep up: zkbench started late, or grants are missing
-	130  interrupted
-
-Flags:
-
-`
+	130  interrupted`
 
 type replaySettings struct {
 	settings
@@ -85,9 +83,9 @@ type replaySettings struct {
 func (c command) replayVerb(ctx context.Context, args []string) error {
 	s := replaySettings{settings: defaults(), strategy: recipes.Handoff}
 	f := flag.NewFlagSet("zkbench replay", flag.ContinueOnError)
-	f.StringVar(&s.path, "path", "/", "play the lines at and below this `path`")
-	f.Float64Var(&s.speed, "speed", 1, "let arrivals come this many `times` as fast")
-	f.DurationVar(&s.length, "for", 0, "play only what begins within this `time` of the replay; 0 is all")
+	f.StringVar(&s.path, "path", "/", helptext.Common("play the lines at and below this `path`"))
+	f.Float64Var(&s.speed, "speed", 1, helptext.Common("let arrivals come this many `times` as fast"))
+	f.DurationVar(&s.length, "for", 0, helptext.Common("play only what begins within this `time` of the replay; 0 is all"))
 	f.DurationVar(&s.handoff, "handoff", 0, "what a handoff takes in production; each hold is shorter by this `time`")
 	f.IntVar(&s.sessions, "sessions", 200, "the largest `number` of sessions")
 	f.Func("strategy", "how contenders wait: herd, predecessor, handoff (default handoff)", func(v string) (err error) {
@@ -231,7 +229,7 @@ func (c command) replay(ctx context.Context, s replaySettings, r *replay) (err e
 	for _, p := range r.paths {
 		total += len(p.acquisitions)
 	}
-	c.say("%d acquisitions of %d path(s) by %d sessions within %v on %s", total, len(r.paths), r.sessions, r.length.Round(time.Millisecond), place(srv.about))
+	c.say("%s of %s by %s within %v on %s", english.Count(total, "acquisition"), english.Count(len(r.paths), "path"), english.Count(r.sessions, "session"), r.length.Round(time.Millisecond), place(srv.about))
 	root := s.experiment(via, session).Root
 	start := time.Now()
 	group, gctx := errgroup.WithContext(ctx)
@@ -275,7 +273,7 @@ func (c command) compareWaits(s replaySettings, r *replay, about record.Server) 
 		rows = append(rows, p.row())
 		late := check(record.Record{Measurement: p.Measurement})
 		if p.Unfinished > 0 {
-			late = append(late, fmt.Sprintf("%d of %d acquisitions were not granted in time", p.Unfinished, len(p.acquisitions)))
+			late = append(late, fmt.Sprintf("%d of %s not granted in time", p.Unfinished, english.Count(len(p.acquisitions), "acquisition")))
 		}
 		if len(late) > 0 {
 			behind++

@@ -87,7 +87,7 @@ func TestProductionIsPlannedAndReplayed(t *testing.T) {
 			t.Errorf("%s, %s, is not replayed", path, kind)
 		}
 	}
-	busy := code == exitInvalid && strings.Contains(stderr, "were not granted in time")
+	busy := code == exitInvalid && strings.Contains(stderr, "not granted in time")
 	if code != exitOK && !busy || !strings.Contains(stderr, "by 5 sessions") {
 		t.Errorf("exit code %d", code)
 	}

@@ -13,6 +13,7 @@ import (
 
 	"github.com/zkrecipes/zkrecipes/bench/record"
 	"github.com/zkrecipes/zkrecipes/cmd/zkbench/internal/report"
+	"github.com/zkrecipes/zkrecipes/internal/helptext"
 )
 
 const reportHelp = `Usage: zkbench report [flags] FILE...
@@ -41,17 +42,13 @@ Exit codes:
 
 	0    everything was written
 	1    something could not be written; no existing file is damaged
-	2    the flags or the files cannot be used; nothing was written
-
-Flags:
-
-`
+	2    the flags or the files cannot be used; nothing was written`
 
 func (c command) reportVerb(_ context.Context, args []string) error {
 	f := flag.NewFlagSet("zkbench report", flag.ContinueOnError)
-	html := f.String("html", "", "`file` for the page")
-	markdown := f.String("markdown", "", "`file` for the tables")
-	figures := f.String("figures", "", "`directory` for the figures, as SVG; it is created")
+	html := f.String("html", "", helptext.Common("`file` for the page"))
+	markdown := f.String("markdown", "", helptext.Common("`file` for the tables"))
+	figures := f.String("figures", "", helptext.Common("`directory` for the figures, as SVG; it is created"))
 	insert := f.String("insert", "", "`file` in which a short table, and the throughput figure of -figures, replace the text\nbetween the lines "+insertBegin+" and "+insertEnd)
 	hgrm := f.String("hgrm", "", "`directory` for the percentiles of each line, in milliseconds; it is created")
 	if err := c.parse(f, reportHelp, args); err != nil {

@@ -16,6 +16,7 @@ import (
 	"github.com/zkrecipes/zkrecipes/cmd/zkbench/internal/report"
 	"github.com/zkrecipes/zkrecipes/cmd/zkbench/internal/validity"
 	"github.com/zkrecipes/zkrecipes/cmd/zkbench/internal/workers"
+	"github.com/zkrecipes/zkrecipes/internal/english"
 	"github.com/zkrecipes/zkrecipes/recipes"
 )
 
@@ -57,7 +58,7 @@ func (c command) experiment(ctx context.Context, s settings, args []string) (err
 	if crew != nil {
 		env.Details["workers"] = strings.Join(crew.Workers(), "; ")
 	}
-	c.say("%d trials on %s, seed %d", len(e.Trials()), place(srv.about), e.Seed)
+	c.say("%s on %s, seed %d", english.Count(len(e.Trials()), "trial"), place(srv.about), e.Seed)
 	sink.describe(c.results(s.show), env)
 	err = c.measure(ctx, e, crew, known, sink, s.show)
 	if crew != nil && crew.Number() != 1 {
@@ -131,11 +132,11 @@ func (i *interruption) Error() string {
 	case i.trials == 0 && i.done == 0:
 		return "before the first trial"
 	case i.trials == 0:
-		return fmt.Sprintf("after %d trials", i.done)
+		return fmt.Sprintf("after %s", english.Count(i.done, "trial"))
 	case i.why != nil:
-		return fmt.Sprintf("after %d of %d trials: %v", i.done, i.trials, i.why)
+		return fmt.Sprintf("after %d of %s: %v", i.done, english.Count(i.trials, "trial"), i.why)
 	}
-	return fmt.Sprintf("after %d of %d trials", i.done, i.trials)
+	return fmt.Sprintf("after %d of %s", i.done, english.Count(i.trials, "trial"))
 }
 
 func (i *interruption) Unwrap() error { return i.why }
@@ -255,7 +256,7 @@ func (c command) sayInvalid(records []record.Record) {
 		}
 	}
 	if invalid > 0 {
-		c.warn("%d of %d trials are invalid, because zkbench itself was the limit; they are not in the table; for example %s", invalid, len(records), example)
+		c.warn("%d of %s invalid and not in the table, because zkbench itself was the limit; for example %s", invalid, english.Count(len(records), "trial"), example)
 	}
 }
 

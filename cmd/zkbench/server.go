@@ -11,7 +11,9 @@ import (
 	"sync"
 
 	"github.com/zkrecipes/zkrecipes/bench/record"
+	"github.com/zkrecipes/zkrecipes/internal/english"
 	"github.com/zkrecipes/zkrecipes/internal/ensemble"
+	"github.com/zkrecipes/zkrecipes/internal/helptext"
 	"github.com/zkrecipes/zkrecipes/internal/zkserver"
 	"github.com/zkrecipes/zkrecipes/recipes"
 )
@@ -79,7 +81,7 @@ func startEmbedded(ctx context.Context, end *cleanup) (server, error) {
 func startEnsemble(ctx context.Context, n int, end *cleanup) (server, error) {
 	e, err := ensemble.Start(ctx, ensemble.Config{Servers: n, Properties: map[string]string{"maxClientCnxns": "0"}})
 	if err != nil {
-		return server{}, fmt.Errorf("start %d ZooKeeper server(s): %w", n, err)
+		return server{}, fmt.Errorf("start %s: %w", english.Count(n, "ZooKeeper server"), err)
 	}
 	end.add(func() (ended error) {
 		if ctx.Err() == nil { // an interrupt of the terminal ends them too, except on Linux
@@ -120,19 +122,15 @@ Exit codes:
 	0    interrupted
 	1    the server could not be started, or a server has ended
 	2    the flags cannot be used
-	130  interrupted before it served
-
-Flags:
-
-`
+	130  interrupted before it served`
 
 func (c command) serveVerb(ctx context.Context, args []string) (err error) {
 	w := where{}
 	f := flag.NewFlagSet("zkbench serve", flag.ContinueOnError)
-	listen := f.String("listen", "", "`host:port` of the embedded server; by default a free port on loopback")
+	listen := f.String("listen", "", helptext.Common("`host:port` of the embedded server; by default a free port on loopback"))
 	like := zkserver.Newest
-	f.TextVar(&like, "like", like, fmt.Sprintf("`release` of ZooKeeper that the embedded server behaves as, one of %v", zkserver.Releases()))
-	f.IntVar(&w.ensemble, "ensemble", 0, "run this `number` (1 or 3) of real ZooKeeper servers instead")
+	f.TextVar(&like, "like", like, helptext.Common(fmt.Sprintf("`release` of ZooKeeper that the embedded server behaves as, one of %v", zkserver.Releases())))
+	f.IntVar(&w.ensemble, "ensemble", 0, helptext.Common("run this `number` of real ZooKeeper servers instead, 1 or 3"))
 	if err := c.parse(f, serveHelp, args); err != nil {
 		return err
 	}

@@ -13,6 +13,7 @@ import (
 	"github.com/zkrecipes/zkrecipes/bench"
 	"github.com/zkrecipes/zkrecipes/bench/load"
 	"github.com/zkrecipes/zkrecipes/host"
+	"github.com/zkrecipes/zkrecipes/internal/helptext"
 	"github.com/zkrecipes/zkrecipes/recipes"
 )
 
@@ -72,16 +73,18 @@ func (c command) parseSettings(args []string) (settings, error) {
 	return s, s.check(given(flags))
 }
 
-// parse parses the flags of a verb. An error is a usageError, or flag.ErrHelp after it has
-// written the help to stdout.
+// parse parses the flags of a verb, whose name is that of flags. An error is a usageError, or
+// flag.ErrHelp after it has written the help to stdout.
 func (c command) parse(flags *flag.FlagSet, help string, args []string) error {
 	flags.SetOutput(io.Discard)
 	err := flags.Parse(args)
 	switch {
 	case errors.Is(err, flag.ErrHelp):
-		fmt.Fprint(c.stdout, help)
-		flags.SetOutput(c.stdout)
-		flags.PrintDefaults()
+		if c.explain {
+			fmt.Fprintln(c.stdout, helptext.Long(help, flags))
+		} else {
+			fmt.Fprintln(c.stdout, helptext.Short("zkbench", strings.TrimPrefix(flags.Name(), "zkbench "), help, flags))
+		}
 		return err
 	case err != nil:
 		return usageError{err}
@@ -93,9 +96,9 @@ func (c command) flags(s *settings, verb string) *flag.FlagSet {
 	f := flag.NewFlagSet("zkbench "+verb, flag.ContinueOnError)
 	s.set = f
 	f.Var(list[load.Recipe]{&s.Recipes, parseName[load.Recipe]}, "recipe", "`list` of recipes: election, lock")
-	f.Var(list[load.Workload]{&s.Workloads, parseName[load.Workload]}, "workload", "`list` of shapes of the load: drain, cycle, failover, open, many, queue, barrier,\ndouble-barrier, two-phase-commit")
+	f.Var(list[load.Workload]{&s.Workloads, parseName[load.Workload]}, "workload", helptext.Common("`list` of shapes of the load: drain, cycle, failover, open, many, queue, barrier,\ndouble-barrier, two-phase-commit"))
 	f.Var(list[recipes.Strategy]{&s.Strategies, parseStrategy}, "strategy", "`list` of ways to wait: herd,predecessor,handoff")
-	f.Var(list[int]{&s.Contenders, parsePositive}, "contenders", "`list` of numbers of contenders in a line, each with a session; 1..1000 is 1, 2, 5, 10,\n20, ... up to 1000, 10..50:10 is 10, 20, 30, 40, 50")
+	f.Var(list[int]{&s.Contenders, parsePositive}, "contenders", helptext.Common("`list` of numbers of contenders in a line, each with a session; 1..1000 is 1, 2, 5, 10,\n20, ... up to 1000, 10..50:10 is 10, 20, 30, 40, 50"))
 	f.Var(list[string]{&s.via, c.parseVia}, "via", "`list` of ways to reach the recipes: direct (library calls), inprocess (gRPC in memory),\nrelay (library calls through a process that copies bytes), plugin (gRPC to its process)")
 
 	f.Var(list[time.Duration]{&s.Delays, parseDelay}, "delay", "`list` of round-trip times to add to each session, such as 0,500us,2ms. A relay in\nzkbench delays the traffic; its processor time and memory count as zkbench's")
@@ -122,7 +125,7 @@ func (c command) flags(s *settings, verb string) *flag.FlagSet {
 
 	f.StringVar(&s.plugin, "plugin", "", "plugin executable for -via plugin; by default "+host.PluginName+" beside zkbench, then\non the PATH, then built with go build in a checkout of the module")
 	f.StringVar(&s.out, "out", "", "`file` for the results instead of stdout; it is replaced when the run has ended")
-	f.StringVar(&s.record, "record", "", "`file` for all measurements, as JSON lines, for report, plan and compare; it is replaced\nwhen the run has ended")
+	f.StringVar(&s.record, "record", "", helptext.Common("`file` for all measurements, as JSON lines, for report, plan and compare; it is replaced\nwhen the run has ended"))
 	f.StringVar(&s.cpuprofile, "cpuprofile", "", "`file` for a CPU profile of the run")
 	f.StringVar(&s.memprofile, "memprofile", "", "`file` for a heap profile at the end of the run")
 	return f

@@ -12,6 +12,8 @@ import (
 	"github.com/zkrecipes/zkrecipes/bench/load"
 	"github.com/zkrecipes/zkrecipes/bench/record"
 	"github.com/zkrecipes/zkrecipes/cmd/zkbench/internal/slo"
+	"github.com/zkrecipes/zkrecipes/internal/english"
+	"github.com/zkrecipes/zkrecipes/internal/helptext"
 	"github.com/zkrecipes/zkrecipes/internal/unit"
 	"github.com/zkrecipes/zkrecipes/recipes"
 )
@@ -47,11 +49,7 @@ Exit codes:
 	1    no load passes, or a server, a session or an output failed
 	2    the flags cannot be used; nothing was run
 	3    a lock broke its promise
-	130  interrupted; results so far are on stdout
-
-Flags:
-
-`
+	130  interrupted; results so far are on stdout`
 
 // Loads that slo varies.
 const (
@@ -71,8 +69,8 @@ func (c command) sloVerb(ctx context.Context, args []string) error {
 	s.Strategies = []recipes.Strategy{recipes.Predecessor}
 	s.Contenders = []int{10}
 	f := c.flags(&s.settings, "slo")
-	under := f.Duration("under", 0, "the objective: the 99th percentile stays under this")
-	f.StringVar(&s.over, "over", overRate, "what to vary: rate, contenders")
+	under := f.Duration("under", 0, helptext.Common("the objective for the 99th percentile"))
+	f.StringVar(&s.over, "over", overRate, helptext.Common("rate or contenders: what to vary"))
 	f.IntVar(&s.search.From, "from", 2, "first load to try")
 	f.IntVar(&s.search.To, "to", 1000, "largest load to try")
 	f.IntVar(&s.search.Probes, "probes", 3, "trials at each load")
@@ -221,7 +219,7 @@ func (c command) found(s sloSettings, r slo.Result, whole bool) error {
 		if v := level.Median(); !math.IsInf(v, 0) {
 			value = unit.Nanoseconds(v)
 		}
-		fmt.Fprintf(&b, "%s %d: p99 %s, %d probe(s): %s\n", s.over, level.Load, value, len(level.Values), verdict)
+		fmt.Fprintf(&b, "%s %d: p99 %s, %s: %s\n", s.over, level.Load, value, english.Count(len(level.Values), "probe"), verdict)
 	}
 	if r.LastPass > 0 {
 		fmt.Fprintf(&b, "last pass: %s %d\n", s.over, r.LastPass)

@@ -12,6 +12,8 @@ import (
 	"github.com/zkrecipes/zkrecipes/bench/load"
 	"github.com/zkrecipes/zkrecipes/bench/record"
 	"github.com/zkrecipes/zkrecipes/cmd/zkbench/internal/report"
+	"github.com/zkrecipes/zkrecipes/internal/english"
+	"github.com/zkrecipes/zkrecipes/internal/helptext"
 )
 
 const sweepHelp = `Usage: zkbench sweep -record FILE [flags]
@@ -22,15 +24,15 @@ verbs plan, report and compare read that file.
 Examples:
 
 	# Ten trials of each number, on a real ZooKeeper that is started for the run.
-	zkbench sweep -ensemble 1 -contenders 1..1000 -limit 20s -resume -record sweep.jsonl
+	zkbench sweep -ensemble 1 -contenders 1..1000 -limit 20s -record sweep.jsonl
 
 	# A closed loop with a hold, for a plan with that hold.
-	zkbench sweep -servers zk1:2181 -workload cycle -hold 10ms -record hold.jsonl
+	zkbench sweep -servers zk:2181 -workload cycle -hold 10ms -record hold.jsonl
 
 Rules:
 
 	Default   It is zkbench run with 1, 2, 5, 10, 20, 50 and 100 contenders. See
-	          zkbench run -h for workloads, results and exit codes.
+	          zkbench help run for workloads and results.
 	Progress  On a terminal it shows the remaining time.
 	Resume    An interrupt ends the sweep and keeps the results so far. With -resume
 	          the same command continues there, even after a crash. It refuses a file
@@ -38,9 +40,7 @@ Rules:
 	          invalid trials, unless the file has three or more of a combination and
 	          none is valid.
 
-Flags:
-
-`
+` + runExitCodes
 
 func (c command) sweepVerb(ctx context.Context, args []string) error {
 	s := defaults()
@@ -67,8 +67,8 @@ func (c command) sweepVerb(ctx context.Context, args []string) error {
 func (c command) sweepFlags(s *settings) *flag.FlagSet {
 	s.Contenders = []int{1, 2, 5, 10, 20, 50, 100}
 	flags := c.flags(s, "sweep")
-	flags.BoolVar(&s.resume, "resume", false, "continue the file of -record: do not repeat its valid trials, and write each new one\nto it at once")
-	flags.DurationVar(&s.limit, "limit", 0, "leave out numbers of contenders if the measured part of one trial would take longer\nthan this `time`, estimated from shorter lines; 0 is no limit. With a limit, the first\nround goes from short lines to long ones")
+	flags.BoolVar(&s.resume, "resume", false, helptext.Common("continue the file of -record: do not repeat its valid trials, and write each new one\nto it at once"))
+	flags.DurationVar(&s.limit, "limit", 0, helptext.Common("leave out trials that would take longer than this `time`, in their measured part, estimated\nfrom shorter lines; 0 is no limit. With a limit, the first round goes from short lines to\nlong ones"))
 	return flags
 }
 
@@ -125,7 +125,7 @@ func (p *history) skip(r record.Record) (yes bool, why string) {
 		return true, ""
 	}
 	if n := p.failed[r.Name()]; n >= mostFailed {
-		why = fmt.Sprintf("%s: none of %d trials in the file is valid", r.Name(), n)
+		why = fmt.Sprintf("%s: none of %s in the file is valid", r.Name(), english.Count(n, "trial"))
 	} else if expected, tooLong := p.ceiling.tooLong(r); tooLong {
 		why = fmt.Sprintf("%s: a trial would take about %v (-limit %v)", r.Name(), expected.Round(max(1, expected/100)), p.ceiling.limit)
 	} else {

@@ -9,6 +9,7 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/zkrecipes/zkrecipes/internal/helptext"
 	"github.com/zkrecipes/zkrecipes/internal/secret"
 	"github.com/zkrecipes/zkrecipes/recipes"
 )
@@ -23,8 +24,8 @@ type where struct {
 
 func (w *where) add(f *flag.FlagSet) {
 	f.BoolVar(&w.embedded, "embedded", false, "measure a server inside zkbench (the default): it needs no other software and\nkeeps everything in memory, so its speed says nothing about real servers")
-	f.IntVar(&w.ensemble, "ensemble", 0, "start this `number` (1 or 3) of real ZooKeeper servers on this machine for the run;\nneeds Java and ZooKeeper (ZOOKEEPER_HOME, or Debian's package zookeeper)")
-	f.Var(connectString{w}, "servers", "`list` of host:port of running servers, with the chroot after the last one, if any")
+	f.IntVar(&w.ensemble, "ensemble", 0, helptext.Common("start this `number` of real ZooKeeper servers on this machine, 1 or 3, for the run;\nneeds Java and ZooKeeper (ZOOKEEPER_HOME, or Debian's package zookeeper)"))
+	f.Var(connectString{w}, "servers", helptext.Common("`list` of host:port of running servers, with the chroot after the last one, if any"))
 	f.BoolVar(&w.access.tls, "tls", false, "connect to -servers by TLS, and trust the system's certificates; the other -tls flags\nimply it")
 	w.access.values = map[string]*string{}
 	for _, a := range accessFlags {

@@ -13,6 +13,7 @@ import (
 
 	"github.com/zkrecipes/zkrecipes/bench/load"
 	"github.com/zkrecipes/zkrecipes/bench/record"
+	"github.com/zkrecipes/zkrecipes/internal/english"
 	"github.com/zkrecipes/zkrecipes/internal/fourletter"
 	"github.com/zkrecipes/zkrecipes/recipes"
 )
@@ -137,6 +138,6 @@ func (s server) admits(ctx context.Context, needed int) error {
 	if needed <= allowed {
 		return nil
 	}
-	return usageError{fmt.Errorf("%d sessions are needed at once, and the servers allow %d connections from one address (maxClientCnxns); raise it, use fewer -contenders, or spread them over machines with -join",
-		needed, allowed)}
+	return usageError{fmt.Errorf("%d sessions are needed at once, and the servers allow %s from one address (maxClientCnxns); raise it, use fewer -contenders, or spread them over machines with -join",
+		needed, english.Count(allowed, "connection"))}
 }

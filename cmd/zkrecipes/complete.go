@@ -38,16 +38,20 @@ func tree(t *verb.Tool) complete.Command {
 	for _, name := range []string{"-autocomplete-install", "-autocomplete-uninstall", "-version", "-h"} {
 		root.Flags[name] = complete.PredictNothing
 	}
+	help := complete.Commands{}
 	for name := range prefixes {
 		root.Sub[name] = complete.Command{Sub: complete.Commands{}}
+		help[name] = complete.Command{Sub: complete.Commands{}}
 	}
 	for _, v := range verbs {
-		in, last := root.Sub, v.Name
+		in, explained, last := root.Sub, help, v.Name
 		if first, second, two := strings.Cut(v.Name, " "); two {
-			in, last = root.Sub[first].Sub, second
+			in, explained, last = root.Sub[first].Sub, help[first].Sub, second
 		}
 		in[last] = (&verb.Command{Tool: t, Verb: v, Action: v.New()}).Completion()
+		explained[last] = complete.Command{}
 	}
+	root.Sub["help"] = complete.Command{Sub: help}
 	return root
 }
 

@@ -11,8 +11,6 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/hashicorp/cli"
-
 	"github.com/zkrecipes/zkrecipes/cmd/zkrecipes/internal/exit"
 	"github.com/zkrecipes/zkrecipes/cmd/zkrecipes/internal/verb"
 )
@@ -85,17 +83,6 @@ func (v *completionVerb) Arguments(args []string) error {
 func (v *completionVerb) Run(_ context.Context, t *verb.Tool) error {
 	script := completions[v.shell]
 	return t.Result(verb.Object{"shell", v.shell, "script", script}, func(w io.Writer) { _, _ = io.WriteString(w, script) })
-}
-
-// help is the help of the tool, with the flags that come without a verb.
-func help(commands map[string]cli.CommandFactory) string {
-	return cli.BasicHelpFunc("zkrecipes")(commands) + `
-Flags:
-
-    -autocomplete-install      add completion of verbs, flags and paths to bash, zsh and fish
-    -autocomplete-uninstall    remove it
-    -version                   show the version
-`
 }
 
 // installation is a file of a shell, with the lines that complete zkrecipes there.

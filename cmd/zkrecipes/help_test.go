@@ -1,14 +1,18 @@
 package main
 
 import (
+	"flag"
 	"os"
 	"path/filepath"
 	"regexp"
 	"slices"
 	"strings"
 	"testing"
+	"unicode/utf8"
 
+	"github.com/zkrecipes/zkrecipes/cmd/zkrecipes/internal/exit"
 	"github.com/zkrecipes/zkrecipes/cmd/zkrecipes/internal/verb"
+	"github.com/zkrecipes/zkrecipes/internal/helptext"
 	"github.com/zkrecipes/zkrecipes/internal/testing/must"
 )
 
@@ -17,7 +21,7 @@ import (
 func TestHelpOfEveryVerb(t *testing.T) {
 	shape := regexp.MustCompile(`(?s)^Usage: zkrecipes (.*?)\n\n(.*?)\n\nExamples:\n\n(.*?)\n\n(.*)\n\nFlags:\n\n(.*)$`)
 	for name, verb := range everyVerb() {
-		help := verb.Help()
+		help := verb.LongHelp()
 		part := shape.FindStringSubmatch(help)
 		if part == nil {
 			t.Errorf("the help of %s has another shape:\n%s", name, help)
@@ -53,6 +57,105 @@ func TestHelpOfEveryVerb(t *testing.T) {
 			t.Errorf("the synopsis of %s is %q", name, s)
 		}
 	}
+}
+
+// TestShortHelpFitsOnAScreen: -h of each verb and prefix, and of zkrecipes itself, has the
+// examples, the common flags, the exit codes, and where the rest is.
+func TestShortHelpFitsOnAScreen(t *testing.T) {
+	texts := map[string]string{"zkrecipes": helpOf(t, "-h")}
+	for name := range prefixes {
+		texts[name] = helpOf(t, name, "-h")
+	}
+	shape := regexp.MustCompile(`(?s)^Usage: zkrecipes (.*?) [^\n]*\n\n(.*?)\n\nExamples:\n(.*?)\n\nCommon flags:\n(.*)\n\nExit code: (.*)\n\nMore: ([^\n]*)\n$`)
+	for name, verb := range everyVerb() {
+		help := helpOf(t, append(strings.Fields(name), "-h")...)
+		texts[name] = help
+		part := shape.FindStringSubmatch(help)
+		if part == nil {
+			t.Errorf("the help of %s has another shape:\n%s", name, help)
+			continue
+		}
+		examples, flags, codes, more := part[3], part[4], part[5], part[6]
+		if strings.Count(examples, "zkrecipes "+name) != 2 {
+			t.Errorf("%s -h has these examples:\n%s", name, examples)
+		}
+		for _, flag := range []string{"-servers addresses", "-format form"} {
+			if !strings.Contains(flags, flag) {
+				t.Errorf("%s -h has no flag %s", name, flag)
+			}
+		}
+		_, list, _ := strings.Cut(verb.Verb.Help, "Exit code: ")
+		for _, line := range regexp.MustCompile(`(?m)^    (\d\S*) `).FindAllStringSubmatch(list, -1) {
+			if !regexp.MustCompile(`(^|\s)` + regexp.QuoteMeta(line[1]) + `\s`).MatchString(codes) {
+				t.Errorf("%s -h lacks exit code %s: %s", name, line[1], codes)
+			}
+		}
+		if want := "zkrecipes help " + name + ", man zkrecipes-" + strings.ReplaceAll(name, " ", "-"); more != want {
+			t.Errorf("%s -h ends with %q; want %q", name, more, want)
+		}
+		if long := helpOf(t, append([]string{"help"}, strings.Fields(name)...)...); long != verb.LongHelp()+"\n" {
+			t.Errorf("zkrecipes help %s prints\n%s", name, long)
+		}
+	}
+	for name, text := range texts {
+		if n := strings.Count(text, "\n"); n > helptext.Lines {
+			t.Errorf("-h of %s has %d lines; a screen has room for %d:\n%s", name, n, helptext.Lines, text)
+		}
+		for line := range strings.Lines(text) {
+			if n := utf8.RuneCountInString(strings.TrimSuffix(line, "\n")); n > helptext.Columns {
+				t.Errorf("-h of %s has a line of %d columns: %s", name, n, line)
+			}
+		}
+	}
+}
+
+// TestEveryVerbHasCommonFlags: a verb with flags of its own shows one of them at least in
+// its short help. Few people need -dialect.
+func TestEveryVerbHasCommonFlags(t *testing.T) {
+	for name, verb := range everyVerb() {
+		own := flag.NewFlagSet(name, flag.ContinueOnError)
+		verb.Flags(own)
+		all, common := 0, 0
+		own.VisitAll(func(f *flag.Flag) {
+			if f.Name != "dialect" {
+				all++
+			}
+			if helptext.IsCommon(f) {
+				common++
+			}
+		})
+		if all > 0 && common == 0 {
+			t.Errorf("none of the flags that only %s has is declared with helptext.Common", name)
+		}
+	}
+}
+
+// TestHelpRunsNothing: help takes a verb, and what follows the verb is not run.
+func TestHelpRunsNothing(t *testing.T) {
+	for _, args := range [][]string{{"lock", "/l", "--", "true"}, {"queue", "put", "/q", "x"}, {"queue", "pop"}, {"lokc"}, {""}} {
+		t.Run(strings.Join(args, " "), func(t *testing.T) {
+			code, stdout, stderr := callTool(append([]string{"help"}, args...)...)
+			if code != exit.Misuse || stdout != "" || stderr == "" {
+				t.Errorf("exit code %d, stdout %q, stderr %q", code, stdout, stderr)
+			}
+		})
+	}
+}
+
+// callTool calls the tool, which writes to buffers.
+func callTool(args ...string) (code int, stdout, stderr string) {
+	var out, errs strings.Builder
+	code = call(verb.NewTool(&out, &errs), args)
+	return code, out.String(), errs.String()
+}
+
+// helpOf returns the help that these arguments print.
+func helpOf(t *testing.T, args ...string) string {
+	code, stdout, stderr := callTool(args...)
+	if code != exit.OK || stderr != "" {
+		t.Errorf("%q: exit code %d, stderr %q", args, code, stderr)
+	}
+	return stdout
 }
 
 // tryExample parses an example as the tool parses its command line.
@@ -105,7 +208,7 @@ func TestEveryVerbHasATimeout(t *testing.T) {
 func TestRetiredWords(t *testing.T) {
 	retired := strings.Fields("crowd crowds mate spot claimant appendage heed lets loan standing presence family vain past farewell lifeline fate overheard apart contest")
 	for name, verb := range everyVerb() {
-		for word := range strings.FieldsFuncSeq(strings.ToLower(verb.Help()+" "+verb.Synopsis()), func(r rune) bool { return r < 'a' || r > 'z' }) {
+		for word := range strings.FieldsFuncSeq(strings.ToLower(verb.LongHelp()+" "+verb.Synopsis()), func(r rune) bool { return r < 'a' || r > 'z' }) {
 			if slices.Contains(retired, word) {
 				t.Errorf("the help of %s says %q", name, word)
 			}

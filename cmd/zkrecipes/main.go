@@ -49,19 +49,24 @@ var prefixes = map[string]string{
 func main() { os.Exit(job.Reap(Main)) }
 
 // Main runs the tool and returns its exit code.
-func Main() int {
-	t := verb.NewTool(os.Stdout, os.Stderr)
-	if len(os.Args) > 3 && os.Args[1] == job.ExecFlag {
-		t.Fail(job.Exec(os.Args[2:]), exit.Cannot)
+func Main() int { return call(verb.NewTool(os.Stdout, os.Stderr), os.Args[1:]) }
+
+// call runs the tool with these arguments and returns its exit code.
+func call(t *verb.Tool, args []string) int {
+	if len(args) > 2 && args[0] == job.ExecFlag {
+		t.Fail(job.Exec(args[1:]), exit.Cannot)
 		return exit.Cannot
 	}
 	c := cli.NewCLI("zkrecipes", version.Line("zkrecipes"))
-	c.HelpWriter, c.ErrorWriter = printable.Writer(os.Stdout, printable.Text), printable.Writer(os.Stderr, printable.Text)
+	c.HelpWriter, c.ErrorWriter = printable.Writer(t.Stdout, printable.Text), printable.Writer(t.Stderr, printable.Text)
 	c.Commands = commands(t)
 	c.HelpFunc = help
-	args := os.Args[1:]
 	if len(args) > 0 && args[0] == "help" {
-		args = append(slices.Clone(args[1:]), "-h")
+		words := slices.DeleteFunc(slices.Clone(args[1:]), isHelp)
+		if len(words) != 1 || prefixes[words[0]] == "" {
+			return explain(t, words, c.Commands)
+		}
+		args = append(words, "-h") // the library lists the verbs
 	}
 	c.Args = separate(args)
 	if slices.Equal(c.Args, []string{"version"}) {
@@ -87,7 +92,7 @@ func Main() int {
 		case c.Commands[name] == nil:
 			return unknown(t, name, c.Commands)
 		case strings.HasPrefix(c.Args[0], "-"):
-			return misused(t, "flags go after the verb: zkrecipes %s %s ...; see zkrecipes %[1]s -h", name, c.Args[0])
+			return misused(t, "flags go after the verb: zkrecipes %s %s ...; see zkrecipes %[1]s -h, or zkrecipes help %[1]s", name, c.Args[0])
 		}
 	}
 	code, err := c.Run()
@@ -151,7 +156,7 @@ func (p *prefix) Run(args []string) int {
 
 // Help implements cli.Command. The library appends the list of verbs.
 func (p *prefix) Help() string {
-	return fmt.Sprintf("Usage: zkrecipes %s VERB [flags] ...\n\n%s. zkrecipes %s VERB -h explains a verb.", p.name, p.synopsis, p.name)
+	return fmt.Sprintf("Usage: zkrecipes %s VERB [flags] ...\n\n%s.\nzkrecipes %[1]s VERB -h explains a verb, zkrecipes help %[1]s VERB in full.", p.name, p.synopsis)
 }
 
 // Synopsis implements cli.Command.
@@ -166,7 +171,7 @@ func misused(t *verb.Tool, format string, args ...any) int {
 // unknown reports that there is no verb of this name.
 func unknown(t *verb.Tool, name string, commands map[string]cli.CommandFactory) int {
 	first := slices.DeleteFunc(slices.Sorted(maps.Keys(commands)), func(verb string) bool { return strings.Contains(verb, " ") })
-	return misused(t, "the verb %q is unknown%s; one of %s; see zkrecipes -h", name, suggestion(name, first), strings.Join(first, ", "))
+	return misused(t, "the verb %q is unknown%s; one of %s; see zkrecipes -h, or zkrecipes help", name, suggestion(name, first), strings.Join(first, ", "))
 }
 
 // suggestion asks whether the verb closest to name was meant, or returns "" if none is close.

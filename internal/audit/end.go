@@ -6,6 +6,8 @@ import (
 	gopath "path"
 	"slices"
 	"time"
+
+	"github.com/zkrecipes/zkrecipes/internal/english"
 )
 
 // end ends a contender that was deleted. how is the reason.
@@ -126,7 +128,7 @@ func (a *auditor) finish() (*Report, error) {
 		a.report.Writes.Unknown += len(times)
 	}
 	if a.lost > 0 {
-		a.gap("%d contenders left whose joining is not in the files", a.lost)
+		a.gap("%s left whose joining is not in the files", english.Count(a.lost, "contender"))
 	}
 	switch {
 	case a.err != nil:

@@ -19,7 +19,7 @@ var abouts = map[string]string{
 	"zkbench":          "measures ZooKeeper's locks and elections, and plans their capacity",
 }
 
-// page is a man page of section 1, made from what a program prints as its help.
+// page is a man page of section 1, made from the long help that a program prints.
 type page struct {
 	words    []string // the program and its verb
 	about    string
@@ -46,7 +46,10 @@ func (t target) manPages(ctx context.Context, dir string) (fstest.MapFS, error) 
 
 // addPages adds a page and the pages of the verbs that its help lists.
 func (t target) addPages(ctx context.Context, files fstest.MapFS, dir string, p page) error {
-	args := append(p.words[1:len(p.words):len(p.words)], "-h")
+	args := append([]string{"help"}, p.words[1:]...)
+	if p.words[0] == "zkrecipes-plugin" { // it has no verbs
+		args = []string{"-h"}
+	}
 	out, err := exec.CommandContext(ctx, filepath.Join(dir, p.words[0]), args...).CombinedOutput()
 	if err != nil {
 		return fmt.Errorf("help of %s: %w: %s", strings.Join(p.words, " "), err, out)

@@ -223,7 +223,7 @@ func verbsAndFlagsOfTheDocs(t *testing.T, binaries string) {
 			for _, use := range uses(b.text) {
 				command := strings.Join(append([]string{use.tool}, use.verb...), " ")
 				if _, known := help[command]; !known {
-					out, _ := exec.CommandContext(t.Context(), filepath.Join(binaries, use.tool), append(use.verb, "-h")...).CombinedOutput()
+					out, _ := exec.CommandContext(t.Context(), filepath.Join(binaries, use.tool), append([]string{"help"}, use.verb...)...).CombinedOutput()
 					help[command] = string(out)
 				}
 				if !strings.Contains(help[command], "Usage: "+command) && !(len(use.verb) == 0 && strings.Contains(help[command], "Usage:")) {
@@ -250,7 +250,7 @@ var (
 	ours     = regexp.MustCompile(`(?:^|[\s/$("'])(zkrecipes|zkbench)((?:\s+[^|;&)>\n]+)?)`)
 	isVerb   = regexp.MustCompile(`^[a-z]+(-[a-z]+)*$`)
 	aFlag    = regexp.MustCompile(`^-{1,2}([a-z][a-z0-9-]*)`)
-	families = []string{"queue", "barrier", "group", "config", "names", "tx"}
+	families = []string{"queue", "barrier", "counter", "group", "config", "latch", "names", "tx"}
 )
 
 // uses returns our commands in a script. It does not parse quotes. The flags of a command

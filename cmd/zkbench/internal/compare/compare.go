@@ -32,6 +32,7 @@ import (
 	"gonum.org/v1/gonum/stat/combin"
 
 	"github.com/zkrecipes/zkrecipes/cmd/zkbench/internal/table"
+	"github.com/zkrecipes/zkrecipes/internal/english"
 )
 
 // Options decide which changes count.
@@ -235,7 +236,7 @@ func (r *Result) warn(a, b *Side) {
 	say := func(format string, args ...any) { r.Warnings = append(r.Warnings, fmt.Sprintf(format, args...)) }
 	for _, side := range []*Side{a, b} {
 		if side.Invalid > 0 {
-			say("%s: %d results left out, because they are marked as invalid", side.Name, side.Invalid)
+			say("%s: %s left out as invalid", side.Name, english.Count(side.Invalid, "result"))
 		}
 		if keys := side.mixed(); len(keys) > 0 {
 			say("%s: its results differ in %s, and are compared as one sample; choose with -filter, such as %s:VALUE",
@@ -251,8 +252,8 @@ func (r *Result) warn(a, b *Side) {
 		}
 	}
 	if r.TooFew > 0 {
-		say("%d of %d comparisons have too few trials to show anything after correction for %d comparisons; "+
-			"record more trials, or compare fewer things with -unit and -filter", r.TooFew, len(r.Rows), len(r.Rows))
+		say("too few trials in %d of %s to show anything after correction for their number; "+
+			"record more trials, or compare fewer things with -unit and -filter", r.TooFew, english.Count(len(r.Rows), "comparison"))
 	}
 }
 
@@ -294,8 +295,8 @@ func (r Result) writeTests(out *strings.Builder) {
 	for _, warning := range r.Warnings {
 		fmt.Fprintf(out, "warning: %s\n", warning)
 	}
-	fmt.Fprintf(out, "%d better, %d worse of %d comparisons (%s, Holm-corrected p < %v, change of %v%% or more)\n",
-		r.Better, r.Worse, len(r.Rows), r.test, r.Options.Alpha, 100*r.Options.Effect)
+	fmt.Fprintf(out, "%d better, %d worse of %s (%s, Holm-corrected p < %v, change of %v%% or more)\n",
+		r.Better, r.Worse, english.Count(len(r.Rows), "comparison"), r.test, r.Options.Alpha, 100*r.Options.Effect)
 }
 
 func (r Result) table(w io.Writer, unit string) {

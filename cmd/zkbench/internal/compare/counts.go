@@ -12,6 +12,7 @@ import (
 	"golang.org/x/perf/benchunit"
 
 	"github.com/zkrecipes/zkrecipes/cmd/zkbench/internal/table"
+	"github.com/zkrecipes/zkrecipes/internal/english"
 	"github.com/zkrecipes/zkrecipes/internal/unit"
 )
 
@@ -107,9 +108,9 @@ func (r Result) writeCounts(out *strings.Builder) {
 		fmt.Fprintf(out, "only in %s: %s\n", r.New, name)
 	}
 	if inexact > 0 {
-		fmt.Fprintf(out, "warning: %d counts differ from trial to trial, so they are not exact\n", inexact)
+		fmt.Fprintf(out, "warning: %s not exact, because trials differ\n", english.Count(inexact, "count"))
 	}
-	fmt.Fprintf(out, "%d better, %d worse of %d counts (exact)\n", r.Better, r.Worse, len(r.Rows))
+	fmt.Fprintf(out, "%d better, %d worse of %s (exact)\n", r.Better, r.Worse, english.Count(len(r.Rows), "count"))
 }
 
 func spanned(s benchmath.Summary) string {

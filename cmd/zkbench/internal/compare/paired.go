@@ -9,6 +9,7 @@ import (
 	"golang.org/x/perf/benchmath"
 
 	"github.com/zkrecipes/zkrecipes/bench/record"
+	"github.com/zkrecipes/zkrecipes/internal/english"
 )
 
 // OfRuns returns a side with the results of runs, as [Read] does for a file.
@@ -31,7 +32,7 @@ func Paired(a, b *Side, o Options) (Result, error) {
 	r := Result{Options: o, Old: a.Name, New: b.Name, test: "Wilcoxon signed-rank, in pairs", least: leastPaired}
 	for _, k := range a.order {
 		if n, m := len(a.values[k]), len(b.values[k]); m > 0 && n != m && o.compares(k) {
-			return r, fmt.Errorf("%s: %d trials of %s and %d of %s are not pairs", k.benchmark, n, a.Name, m, b.Name)
+			return r, fmt.Errorf("%s: %s of %s and %d of %s are not pairs", k.benchmark, english.Count(n, "trial"), a.Name, m, b.Name)
 		}
 	}
 	return compareBy(r, a, b, pairedRow)

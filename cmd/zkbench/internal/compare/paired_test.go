@@ -151,7 +151,7 @@ func TestPairedRefusesUnequalNumbersOfTrials(t *testing.T) {
 func TestPairedSaysThatPairsAreTooFew(t *testing.T) {
 	a, b := pairs(t, 1, 5, 2)
 	r, err := Paired(a, b, DefaultOptions())
-	if err != nil || len(r.Warnings) != 1 || !strings.Contains(r.Warnings[0], "3 of 3 comparisons have too few trials") {
+	if err != nil || len(r.Warnings) != 1 || !strings.Contains(r.Warnings[0], "too few trials in 3 of 3 comparisons") {
 		t.Errorf("%v, %q", err, r.Warnings)
 	}
 }

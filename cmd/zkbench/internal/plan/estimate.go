@@ -7,6 +7,7 @@ import (
 	"slices"
 	"sort"
 
+	"github.com/zkrecipes/zkrecipes/internal/english"
 	"github.com/zkrecipes/zkrecipes/internal/unit"
 )
 
@@ -45,9 +46,9 @@ func (m *Model) Far(n int) bool { return n > m.Reach() }
 func (m *Model) At(figure string, n int) (Estimate, error) {
 	switch {
 	case n < 2:
-		return Estimate{}, fmt.Errorf("plan: %d contenders; a line has 2 or more", n)
+		return Estimate{}, fmt.Errorf("plan: %s; a line has 2 or more", english.Count(n, "contender"))
 	case n > Farthest:
-		return Estimate{}, fmt.Errorf("plan: %d contenders: %w: predictions end at %d", n, ErrTooFar, Farthest)
+		return Estimate{}, fmt.Errorf("plan: %s: %w: predictions end at %d", english.Count(n, "contender"), ErrTooFar, Farthest)
 	}
 	c := m.curves[figure]
 	if c != nil && (!m.Far(n) && m.Delay == m.network.base || !isTime(figure)) {

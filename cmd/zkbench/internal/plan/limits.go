@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/zkrecipes/zkrecipes/bench/record"
+	"github.com/zkrecipes/zkrecipes/internal/english"
 	"github.com/zkrecipes/zkrecipes/internal/unit"
 	"github.com/zkrecipes/zkrecipes/recipes"
 )
@@ -66,15 +67,15 @@ func (l Limits) Check(n int) (warnings []string) {
 	most := (l.MaxBuffer - perResponse) / (perName + l.NameLength)
 	switch listing := l.Listing(n); {
 	case listing > l.MaxBuffer:
-		say("a listing of %d contenders has %d bytes, more than jute.maxbuffer (%d): at most %d fit; raise it on servers and clients", n, listing, l.MaxBuffer, most)
+		say("a listing of %s has %d bytes, more than jute.maxbuffer (%d): at most %d fit; raise it on servers and clients", english.Count(n, "contender"), listing, l.MaxBuffer, most)
 	case listing > l.MaxBuffer/2:
-		say("a listing of %d contenders has %d bytes, more than half of jute.maxbuffer (%d): at most %d fit", n, listing, l.MaxBuffer, most)
+		say("a listing of %s has %d bytes, more than half of jute.maxbuffer (%d): at most %d fit", english.Count(n, "contender"), listing, l.MaxBuffer, most)
 	}
 	if l.MaxClientCnxns > 0 && n > l.MaxClientCnxns {
 		say("%d sessions from one address are more than maxClientCnxns (%d); raise it, or spread them", n, l.MaxClientCnxns)
 	}
 	if memory := n * (perWatch + perZnode + 2*l.NameLength); float64(memory) > watchMemory {
-		say("watches and znodes of %d contenders take some %d MB of each server's heap", n, memory/1e6)
+		say("watches and znodes of %s take some %d MB of each server's heap", english.Count(n, "contender"), memory/1e6)
 	}
 	if snapshot := n * (perSnapshot + l.NameLength); float64(snapshot) > watchMemory {
 		say("the line adds some %d MB to each snapshot", snapshot/1e6)

@@ -57,6 +57,7 @@ import (
 
 	"github.com/zkrecipes/zkrecipes/bench/load"
 	"github.com/zkrecipes/zkrecipes/bench/record"
+	"github.com/zkrecipes/zkrecipes/internal/english"
 	"github.com/zkrecipes/zkrecipes/internal/unit"
 	"github.com/zkrecipes/zkrecipes/recipes"
 )
@@ -171,7 +172,7 @@ func Fit(records []record.Record, seed uint64) (*Model, error) {
 	}
 	slices.Sort(m.Levels)
 	if len(m.Levels) < MinLevels {
-		return nil, fmt.Errorf("plan: %d numbers of contenders from 2 up, %v; a fit needs %d: record a sweep with -contenders 2..100 or more", len(m.Levels), m.Levels, MinLevels)
+		return nil, fmt.Errorf("plan: %s of contenders from 2 up, %v; a fit needs %d: record a sweep with -contenders 2..100 or more", english.Count(len(m.Levels), "number"), m.Levels, MinLevels)
 	}
 	m.network = newNetwork(m.Strategy, byLevel)
 	m.Delay = m.network.base

@@ -6,6 +6,7 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/zkrecipes/zkrecipes/internal/english"
 	"github.com/zkrecipes/zkrecipes/internal/unit"
 )
 
@@ -122,7 +123,7 @@ func distribution(s Set) (Figure, bool) {
 				points = append(points, Point{1 / (1 - p/100), Median{Value: v, Lo: v, Hi: v}})
 			}
 		}
-		f.add(fmt.Sprintf("%s, %d contenders", lines.Name, level.Contenders), points)
+		f.add(lines.Name+", "+english.Count(level.Contenders, "contender"), points)
 	}
 	return f, len(f.Series) > 0
 }
@@ -130,7 +131,7 @@ func distribution(s Set) (Figure, bool) {
 // Alternative describes the figure in words, for readers who cannot see it.
 func (f Figure) Alternative() string {
 	if f.Seconds > 0 {
-		return fmt.Sprintf("%s over %d seconds.%s", f.Title, f.Seconds, f.describe())
+		return fmt.Sprintf("%s over %s.%s", f.Title, english.Count(f.Seconds, "second"), f.describe())
 	}
 	var b strings.Builder
 	fmt.Fprintf(&b, "%s against %s, both on logarithmic scales.", f.Title, f.X)

@@ -18,6 +18,7 @@ import (
 
 	"github.com/zkrecipes/zkrecipes/bench/load"
 	"github.com/zkrecipes/zkrecipes/bench/record"
+	"github.com/zkrecipes/zkrecipes/internal/english"
 	"github.com/zkrecipes/zkrecipes/internal/histogram"
 	"github.com/zkrecipes/zkrecipes/internal/timeline"
 	"github.com/zkrecipes/zkrecipes/internal/unit"
@@ -218,7 +219,7 @@ func Title(r record.Record, s record.Server) string {
 		t += ", no hold"
 	}
 	if r.Lines > 0 {
-		t += fmt.Sprintf(", %d lines", r.Lines)
+		t += ", " + english.Count(r.Lines, "line")
 	}
 	if r.Rate > 0 {
 		t += fmt.Sprintf(", %g/s %s", r.Rate, r.Arrivals)
@@ -227,7 +228,7 @@ func Title(r record.Record, s record.Server) string {
 		t += ", faults " + timeline.Text(r.Faults)
 	}
 	if r.Workers > 0 {
-		t += fmt.Sprintf(", %d workers", r.Workers)
+		t += ", " + english.Count(r.Workers, "worker")
 	}
 	if r.Delay > 0 {
 		t += fmt.Sprintf(", %v added to each round trip (zkbench's processor time and memory include the relay's)", r.Delay)
@@ -258,8 +259,6 @@ func Servers(s record.Server) string {
 	switch {
 	case s.Mode == "embedded":
 		return fmt.Sprintf("the embedded server (%s)", version)
-	case s.Servers == 1:
-		return "1 ZooKeeper server " + version
 	}
-	return fmt.Sprintf("%d ZooKeeper servers %s", s.Servers, version)
+	return english.Count(s.Servers, "ZooKeeper server") + " " + version
 }

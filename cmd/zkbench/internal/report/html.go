@@ -11,6 +11,7 @@ import (
 	"strings"
 
 	"github.com/zkrecipes/zkrecipes/bench/record"
+	"github.com/zkrecipes/zkrecipes/internal/english"
 	"github.com/zkrecipes/zkrecipes/internal/unit"
 )
 
@@ -105,7 +106,7 @@ func (f Figure) table() Table {
 func facts(e record.Environment) [][2]string {
 	all := [][2]string{
 		{"system", e.OS + "/" + e.Arch}, {"processor", e.CPU},
-		{"ZooKeeper", fmt.Sprintf("%s, %d server(s), %s", e.Server.Version, e.Server.Servers, e.Server.Mode)},
+		{"ZooKeeper", fmt.Sprintf("%s, %s, %s", e.Server.Version, english.Count(e.Server.Servers, "server"), e.Server.Mode)},
 	}
 	for _, name := range slices.Sorted(maps.Keys(e.Details)) {
 		all = append(all, [2]string{name, e.Details[name]})
@@ -116,18 +117,18 @@ func facts(e record.Environment) [][2]string {
 // answers are sentences about a set, most important first. answer uses the first three for
 // which the set has figures.
 var answers = []struct {
-	unit, format string // the format takes the contenders and a ranking
+	unit, format string // the format takes a ranking
 	less         bool   // lower values are better
 }{
-	{unit.Handoffs, "With %d contenders, handoffs per second were %s.", false},
-	{unit.Acquired, "With %d contenders, acquisitions per second were %s.", false},
-	{unit.Ops, "With %d contenders, operations per second were %s.", false},
-	{unit.NoGrant, "With %d contenders, the longest time without a grant after a fault was %s.", true},
-	{unit.HandoffP99, "With %d contenders, 99 of 100 handoffs took at most %s.", true},
-	{unit.WaitP99, "With %d contenders, 99 of 100 waits took at most %s.", true},
-	{unit.ServiceP99, "With %d contenders, 99 of 100 service times were at most %s.", true},
-	{unit.Events, "With %d contenders, an operation caused this many watch events: %s.", true},
-	{unit.Bytes, "With %d contenders, an operation brought this many bytes: %s.", true},
+	{unit.Handoffs, "handoffs per second were %s.", false},
+	{unit.Acquired, "acquisitions per second were %s.", false},
+	{unit.Ops, "operations per second were %s.", false},
+	{unit.NoGrant, "the longest time without a grant after a fault was %s.", true},
+	{unit.HandoffP99, "99 of 100 handoffs took at most %s.", true},
+	{unit.WaitP99, "99 of 100 waits took at most %s.", true},
+	{unit.ServiceP99, "99 of 100 service times were at most %s.", true},
+	{unit.Events, "an operation caused this many watch events: %s.", true},
+	{unit.Bytes, "an operation brought this many bytes: %s.", true},
 }
 
 const sentences = 3
@@ -138,7 +139,7 @@ func answer(s Set) string {
 	var said []string
 	for _, a := range answers {
 		if text, n := ranking(s, a.unit, a.less); text != "" && len(said) < sentences {
-			said = append(said, fmt.Sprintf(a.format, n, text))
+			said = append(said, fmt.Sprintf("With %s, "+a.format, english.Count(n, "contender"), text))
 		}
 	}
 	return strings.Join(said, " ")

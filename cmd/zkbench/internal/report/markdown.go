@@ -6,6 +6,7 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/zkrecipes/zkrecipes/internal/english"
 	"github.com/zkrecipes/zkrecipes/internal/unit"
 )
 
@@ -119,7 +120,7 @@ func Markdown(w io.Writer, sets []Set) error {
 			m.markdown(b)
 		}
 		if len(s.Invalid) > 0 {
-			fmt.Fprintf(b, "\n%d trials are left out as invalid.\n", len(s.Invalid))
+			fmt.Fprintf(b, "\nLeft out as invalid: %s.\n", english.Count(len(s.Invalid), "trial"))
 		}
 	})
 }
@@ -143,7 +144,7 @@ func sections(w io.Writer, sets []Set, write func(*strings.Builder, int, Set)) e
 func Percentiles(w io.Writer, l Level) error {
 	h := l.Histogram()
 	if h == nil {
-		return fmt.Errorf("report: no times of %d contenders", l.Contenders)
+		return fmt.Errorf("report: no times of %s", english.Count(l.Contenders, "contender"))
 	}
 	_, err := h.PercentilesPrint(w, 5, 1e6)
 	return err
@@ -163,7 +164,7 @@ func Summary(w io.Writer, sets []Set, picture func(set int, f Figure) string) er
 	return sections(w, sets, func(b *strings.Builder, i int, s Set) {
 		summaryOf(s).markdown(b)
 		if n := len(s.Invalid); n > 0 {
-			fmt.Fprintf(b, "\n%d trials, in which zkbench itself was the limit, are left out.\n", n)
+			fmt.Fprintf(b, "\nLeft out: %s in which zkbench itself was the limit.\n", english.Count(n, "trial"))
 		}
 		for _, f := range Figures(s) {
 			if f.Name != "throughput" {

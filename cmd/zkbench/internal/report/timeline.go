@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/zkrecipes/zkrecipes/bench/record"
+	"github.com/zkrecipes/zkrecipes/internal/english"
 	"github.com/zkrecipes/zkrecipes/internal/timeline"
 	"github.com/zkrecipes/zkrecipes/internal/unit"
 )
@@ -66,7 +67,7 @@ func short(d time.Duration) string { return unit.Quantity(unit.NoGrant, float64(
 func overTime(s Set) (figures []Figure) {
 	for i, r := range timelines(s) {
 		marks := marks(r.Timeline)
-		of := fmt.Sprintf(", %s, %d contenders, trial %d", r.Strategy, r.Contenders, r.Trial)
+		of := fmt.Sprintf(", %s, %s, trial %d", r.Strategy, english.Count(r.Contenders, "contender"), r.Trial)
 		add := func(name, title, unit string, linear bool, lines ...Series) {
 			f := Figure{
 				Name: fmt.Sprintf("timeline-%d-%s", i+1, name), Title: title + of, X: "second", Y: title, Unit: unit,

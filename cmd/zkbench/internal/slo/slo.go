@@ -10,6 +10,8 @@ import (
 	"fmt"
 	"math"
 	"slices"
+
+	"github.com/zkrecipes/zkrecipes/internal/english"
 )
 
 // ErrMissed is what a probe returns if the load could not be sustained at all. It counts as
@@ -55,7 +57,7 @@ func (s Search) Check() error {
 	case s.From < 1 || s.To < s.From:
 		return fmt.Errorf("slo: from %d to %d; from 1 or more, upwards", s.From, s.To)
 	case s.Probes < 1:
-		return fmt.Errorf("slo: %d probes; at least 1", s.Probes)
+		return fmt.Errorf("slo: %s; at least 1", english.Count(s.Probes, "probe"))
 	case !(s.Limit > 0) || !(s.Precision > 0):
 		return errors.New("slo: limit and precision must be more than 0")
 	}

@@ -11,6 +11,7 @@ import (
 	"gonum.org/v1/gonum/stat"
 
 	"github.com/zkrecipes/zkrecipes/cmd/zkbench/internal/plan"
+	"github.com/zkrecipes/zkrecipes/internal/english"
 )
 
 const (
@@ -56,7 +57,7 @@ func (p *Path) Predict(l *Log, split time.Time, growth float64, seed uint64) (Fo
 	case len(before) < LeastFit:
 		return f, fmt.Errorf("too few arrivals: %d before the part that is held out; at least %d are needed", len(before), LeastFit)
 	case len(after) < LeastHeldOut:
-		return f, fmt.Errorf("no part to hold out: %d arrivals after %s; at least %d are needed to know the error", len(after), split.UTC().Format(time.RFC3339), LeastHeldOut)
+		return f, fmt.Errorf("no part to hold out: %s after %s; at least %d are needed to know the error", english.Count(len(after), "arrival"), split.UTC().Format(time.RFC3339), LeastHeldOut)
 	case f.Used == 0:
 		return f, errors.New("all holds are shorter than a millisecond, the unit of the log")
 	case max(f.Used, fitted.Used) >= 1:

@@ -185,7 +185,7 @@ func TestRefusals(t *testing.T) {
 		want string
 	}{
 		{"few arrivals", late(steady(0.01, 2*time.Hour)), nil, "too few arrivals: 66 before the part that is held out; at least 100 are needed"},
-		{"nothing to hold out", late(steady(1, 2*time.Hour)), nil, "no part to hold out: 1 arrivals after"},
+		{"nothing to hold out", late(steady(1, 2*time.Hour)), nil, "no part to hold out: 1 arrival after"},
 		{"short holds", poisson(1, 2, time.Hour, constant(0)), nil, "all holds are shorter than a millisecond"},
 		{"overloaded", steady(4, 20*time.Minute), nil, "of its time: the line grows without end"},
 		{"missing holds", steady(2, 3*time.Hour), func(text string) string {

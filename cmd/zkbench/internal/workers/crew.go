@@ -111,7 +111,7 @@ func (c *Crew) take(ctx context.Context, s recipes.Recipes) error {
 		c.number, c.group, c.membership = number, group, m
 		return nil
 	}
-	return fmt.Errorf("all %d numbers of workers at %s are taken by another run, or by one that has just died; give another path, or try again after its session timeout",
+	return fmt.Errorf("all numbers of workers (%d) at %s are taken by another run, or by one that has just died; give another path, or try again after its session timeout",
 		c.cfg.Size, c.cfg.Path)
 }
 

@@ -14,6 +14,7 @@ import (
 
 	"github.com/zkrecipes/zkrecipes/bench/load"
 	"github.com/zkrecipes/zkrecipes/bench/record"
+	"github.com/zkrecipes/zkrecipes/internal/english"
 	"github.com/zkrecipes/zkrecipes/recipes"
 )
 
@@ -60,8 +61,8 @@ func (c *Crew) put(ctx context.Context, r record.Record) error {
 	}
 	err = c.membership.Update(ctx, data)
 	if errors.Is(err, recipes.ErrTooLarge) {
-		return fmt.Errorf("the record of this worker for trial %d (%d grants, %d bytes compressed) does not fit into a znode; give a shorter -duration, a longer -hold or fewer -contenders: %w",
-			r.Trial, len(r.Grants), len(part), err)
+		return fmt.Errorf("the record of this worker for trial %d (%s, %d bytes compressed) does not fit into a znode; give a shorter -duration, a longer -hold or fewer -contenders: %w",
+			r.Trial, english.Count(len(r.Grants), "grant"), len(part), err)
 	}
 	return c.cause(ctx, err)
 }

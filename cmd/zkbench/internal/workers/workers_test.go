@@ -254,7 +254,7 @@ func TestWorkersWithDifferentFlagsDoNotRun(t *testing.T) {
 func TestOneRunAtATimeMeetsAtAPath(t *testing.T) {
 	at(t, func(m meeting) {
 		m.meet(2)
-		if _, err := workers.Join(m.Context(), m.session(), config(3, 2)); err == nil || !strings.Contains(err.Error(), "all 2 numbers of workers at /bench/meet are taken") {
+		if _, err := workers.Join(m.Context(), m.session(), config(3, 2)); err == nil || !strings.Contains(err.Error(), "all numbers of workers (2) at /bench/meet are taken") {
 			m.Errorf("%v; want that all places are taken", err)
 		}
 	})

@@ -9,6 +9,7 @@ import (
 
 	"github.com/zkrecipes/zkrecipes/cmd/zkrecipes/internal/exit"
 	"github.com/zkrecipes/zkrecipes/cmd/zkrecipes/internal/verb"
+	"github.com/zkrecipes/zkrecipes/internal/helptext"
 	"github.com/zkrecipes/zkrecipes/recipes"
 )
 
@@ -33,7 +34,7 @@ type barrierSetVerb struct {
 }
 
 func (v *barrierSetVerb) Flags(f *flag.FlagSet) {
-	f.StringVar(&v.data, "data", "", "`text` for people who read the znode: the reason for the barrier; by default this host and\nprocess")
+	f.StringVar(&v.data, "data", "", helptext.Common("`text` for people who read the znode: the reason for the barrier; by default this host and\nprocess"))
 }
 
 func (v *barrierSetVerb) Run(ctx context.Context, t *verb.Tool) error {

@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/zkrecipes/zkrecipes/cmd/zkrecipes/internal/verb"
+	"github.com/zkrecipes/zkrecipes/internal/helptext"
 	"github.com/zkrecipes/zkrecipes/recipes"
 )
 
@@ -42,7 +43,7 @@ type configGetVerb struct {
 }
 
 func (v *configGetVerb) Flags(f *flag.FlagSet) {
-	f.BoolVar(&v.revision, "revision", false, "show the revision of KEY instead of its value")
+	f.BoolVar(&v.revision, "revision", false, helptext.Common("show the revision of KEY instead of its value"))
 }
 
 func (v *configGetVerb) Arguments(args []string) error {
@@ -155,7 +156,7 @@ type configSetVerb struct {
 }
 
 func (v *configSetVerb) Flags(f *flag.FlagSet) {
-	f.Int64Var(&v.revision, "if-revision", int64(recipes.AnyRevision), "only if the key has this `revision`; 0: only if the key does not exist; -1: always")
+	f.Int64Var(&v.revision, "if-revision", int64(recipes.AnyRevision), helptext.Common("only if the key has this `revision`; 0: only if the key does not exist; -1: always"))
 }
 
 func (v *configSetVerb) Arguments(args []string) error {
@@ -197,7 +198,7 @@ A key that has keys below it is not removed: the exit code is 4.
 type configDeleteVerb struct{ configChange }
 
 func (v *configDeleteVerb) Flags(f *flag.FlagSet) {
-	f.Int64Var(&v.revision, "if-revision", int64(recipes.AnyRevision), "only if the key has this `revision`; -1: always")
+	f.Int64Var(&v.revision, "if-revision", int64(recipes.AnyRevision), helptext.Common("only if the key has this `revision`; -1: always"))
 }
 
 func (v *configDeleteVerb) Arguments(args []string) error {

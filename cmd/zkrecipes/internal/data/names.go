@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/zkrecipes/zkrecipes/cmd/zkrecipes/internal/verb"
+	"github.com/zkrecipes/zkrecipes/internal/helptext"
 	"github.com/zkrecipes/zkrecipes/recipes"
 )
 
@@ -95,7 +96,7 @@ type namesUnregisterVerb struct {
 }
 
 func (v *namesUnregisterVerb) Flags(f *flag.FlagSet) {
-	f.Int64Var(&v.token, "token", 0, "only the registration with this `token`, as names register and names list show it")
+	f.Int64Var(&v.token, "token", 0, helptext.Common("only the registration with this `token`, as names register and names list show it"))
 }
 
 func (v *namesUnregisterVerb) Run(ctx context.Context, t *verb.Tool) error {

@@ -10,6 +10,7 @@ import (
 
 	"github.com/zkrecipes/zkrecipes/cmd/zkrecipes/internal/exit"
 	"github.com/zkrecipes/zkrecipes/cmd/zkrecipes/internal/verb"
+	"github.com/zkrecipes/zkrecipes/internal/helptext"
 	"github.com/zkrecipes/zkrecipes/recipes"
 )
 
@@ -157,7 +158,7 @@ func (v *queueTakeVerb) Flags(f *flag.FlagSet) {
 	v.Waiting.Flags(f)
 	v.consumer.Flags(f)
 	v.TryFlag(f, "do not wait: exit with 124 if the queue is empty")
-	f.BoolVar(&v.newline, "newline", false, "write a newline after the data")
+	f.BoolVar(&v.newline, "newline", false, helptext.Common("write a newline after the data"))
 }
 
 func (v *queueTakeVerb) Arguments(args []string) error {

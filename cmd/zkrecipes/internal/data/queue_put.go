@@ -9,6 +9,8 @@ import (
 	"strings"
 
 	"github.com/zkrecipes/zkrecipes/cmd/zkrecipes/internal/verb"
+	"github.com/zkrecipes/zkrecipes/internal/english"
+	"github.com/zkrecipes/zkrecipes/internal/helptext"
 	"github.com/zkrecipes/zkrecipes/recipes"
 )
 
@@ -55,8 +57,8 @@ type queuePutVerb struct {
 func (v *queuePutVerb) Flags(f *flag.FlagSet) {
 	v.Waiting.Flags(f)
 	verb.DialectFlag(f, &v.dialect)
-	v.priority.Flag(f, "put into a priority queue, with this `priority` from 0, the first, to 99")
-	f.IntVar(&v.capacity, "capacity", 0, "wait while the queue would have more than this `number` of elements; 0: no limit")
+	v.priority.Flag(f, helptext.Common("put into a priority queue, with this `priority` from 0, the first, to 99"))
+	f.IntVar(&v.capacity, "capacity", 0, helptext.Common("wait while the queue would exceed this `number` of elements; 0: no limit"))
 }
 
 func (v *queuePutVerb) Arguments(args []string) error {
@@ -71,7 +73,7 @@ func (v *queuePutVerb) Arguments(args []string) error {
 		return err
 	}
 	if v.capacity > 0 && len(v.data) > v.capacity {
-		return fmt.Errorf("a queue of -capacity %d never has room for %d elements at once", v.capacity, len(v.data))
+		return fmt.Errorf("a queue of -capacity %d never has room for %s at once", v.capacity, english.Count(len(v.data), "element"))
 	}
 	return recipes.ValidatePath(v.path)
 }

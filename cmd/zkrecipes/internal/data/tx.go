@@ -12,6 +12,7 @@ import (
 	"github.com/zkrecipes/zkrecipes/cmd/zkrecipes/internal/exit"
 	"github.com/zkrecipes/zkrecipes/cmd/zkrecipes/internal/job"
 	"github.com/zkrecipes/zkrecipes/cmd/zkrecipes/internal/verb"
+	"github.com/zkrecipes/zkrecipes/internal/helptext"
 	"github.com/zkrecipes/zkrecipes/recipes"
 )
 
@@ -24,7 +25,7 @@ const txHelp = `Exit code: 0 for commit, 5 for abort. Otherwise:
     2      wrong usage or configuration, or the transaction has no such site
     3      there is no transaction, or all its sites are done
     4      refused: there is another transaction or another vote, or the site is dead
-    6      unknown: the answer was lost; zkrecipes tx status shows the state
+    6      unknown outcome: the answer was lost; zkrecipes tx status shows the state
     123    the session was lost
     124    the time is over, although ZooKeeper answers
     128+n  signal n came before the decision`
@@ -141,11 +142,11 @@ type txBeginVerb struct {
 }
 
 func (v *txBeginVerb) Flags(f *flag.FlagSet) {
-	f.StringVar(&v.list, "sites", "", "`names` of the sites, separated by commas; required")
-	f.StringVar(&v.data, "data", "", "`text` for the sites, which tx status shows; - reads it from stdin")
+	f.StringVar(&v.list, "sites", "", helptext.Common("`names` of the sites, separated by commas; required"))
+	f.StringVar(&v.data, "data", "", helptext.Common("`text` for the sites, which tx status shows; - reads it from stdin"))
 	f.StringVar(&v.variant, "variant", string(recipes.CoordinatorOnly), "the `variant`: which process watches the votes")
-	verb.DurationVar(f, &v.timeout, "timeout", 0, "abort if there is no decision within this `duration`, including the time to connect;\n0 waits for ever")
-	f.BoolVar(&v.detach, "detach", false, "do not wait: a site that waits makes the decision")
+	verb.DurationVar(f, &v.timeout, "timeout", 0, helptext.Common("abort if there is no decision within this `duration`, including the time to connect;\n0 waits for ever"))
+	f.BoolVar(&v.detach, "detach", false, helptext.Common("do not wait: a site that waits makes the decision"))
 }
 
 func (v *txBeginVerb) Arguments(args []string) error {
@@ -240,7 +241,7 @@ type txVoteVerb struct {
 }
 
 func (v *txVoteVerb) Flags(f *flag.FlagSet) {
-	verb.DurationVar(f, &v.timeout, "timeout", 0, "stop waiting for the decision after this `duration`, including the time to connect; 0\nwaits for ever")
+	verb.DurationVar(f, &v.timeout, "timeout", 0, helptext.Common("stop waiting for the decision after this `duration`, including the time to connect; 0\nwaits for ever"))
 }
 
 func (v *txVoteVerb) Arguments(args []string) error {

@@ -10,6 +10,7 @@ import (
 
 	"github.com/zkrecipes/zkrecipes/cmd/zkrecipes/internal/exit"
 	"github.com/zkrecipes/zkrecipes/cmd/zkrecipes/internal/verb"
+	"github.com/zkrecipes/zkrecipes/internal/helptext"
 	"github.com/zkrecipes/zkrecipes/recipes"
 )
 
@@ -34,7 +35,7 @@ type txAbortVerb struct {
 }
 
 func (v *txAbortVerb) Flags(f *flag.FlagSet) {
-	f.StringVar(&v.reason, "reason", "by hand", "`text`: the reason for the abort, which all sites see")
+	f.StringVar(&v.reason, "reason", "by hand", helptext.Common("the reason for the abort, a `text` that all sites see"))
 }
 
 func (v *txAbortVerb) Run(ctx context.Context, t *verb.Tool) error {

@@ -21,6 +21,8 @@ import (
 	"github.com/zkrecipes/zkrecipes/cmd/zkrecipes/internal/exit"
 	"github.com/zkrecipes/zkrecipes/cmd/zkrecipes/internal/verb"
 	"github.com/zkrecipes/zkrecipes/internal/audit"
+	"github.com/zkrecipes/zkrecipes/internal/english"
+	"github.com/zkrecipes/zkrecipes/internal/helptext"
 	"github.com/zkrecipes/zkrecipes/internal/printable"
 	"github.com/zkrecipes/zkrecipes/internal/txnlog"
 	"github.com/zkrecipes/zkrecipes/recipes"
@@ -33,7 +35,7 @@ var auditing = verb.Verb{
 checks every grant. It connects to nothing.
 
     zkrecipes audit /backups /var/lib/zookeeper
-    zkrecipes audit -holds -format=json /backups/db1 version-2/log.5f version-2/snapshot.5e
+    zkrecipes audit -holds /backups/db1 version-2/log.5f version-2/snapshot.5e
 
 LOG is a transaction log, a snapshot, or a directory with them: dataDir or dataLogDir.
 Copies are fine if they keep their names. PATH includes the chroot.
@@ -79,8 +81,8 @@ type auditVerb struct {
 }
 
 func (v *auditVerb) Flags(f *flag.FlagSet) {
-	f.BoolVar(&v.holds, "holds", false, "first print each hold, on a line of its own")
-	f.StringVar(&v.html, "html", "", "also write a page with a timeline of each wait queue to this `file`")
+	f.BoolVar(&v.holds, "holds", false, helptext.Common("first print each hold, on a line of its own"))
+	f.StringVar(&v.html, "html", "", helptext.Common("also write a page with timelines to this `file`, one for each wait queue"))
 	f.StringVar(&v.writes, "writes", "", "check the application's writes in this `file`")
 }
 
@@ -187,17 +189,17 @@ const (
 )
 
 func reportText(w io.Writer, r *audit.Report) {
-	verb.Row(w, "%d transactions in %d log(s), from 0x%x (%s) to 0x%x (%s)", r.Transactions, r.Logs, r.From.Zxid, r.From.Time.Format(stamp), r.To.Zxid, r.To.Time.Format(stamp))
+	verb.Row(w, "%s in %s, from 0x%x (%s) to 0x%x (%s)", english.Count(r.Transactions, "transaction"), english.Count(r.Logs, "log"), r.From.Zxid, r.From.Time.Format(stamp), r.To.Zxid, r.To.Time.Format(stamp))
 	fmt.Fprintln(w)
 	linesText(w, r.Lines)
 	verb.Table("QUEUE\tPUT\tTAKEN\tRECEIVED\tAGAIN\tACKED\tDEAD\tDELETED\tLEFT\tAGE P50\tP99\tOLDEST", r.Queues[:min(len(r.Queues), mostLines)], func(q *audit.Queue) []string {
 		return slices.Concat([]string{q.Path}, numbers(q.Put, q.Taken, q.Received, q.Again, q.Acked, q.Dead, q.Deleted, q.Left), figures(q.Age))
 	})(w)
-	more(w, len(r.Queues), mostLines, "queues")
+	more(w, len(r.Queues), mostLines, "queue")
 	verb.Table("TRANSACTION\tDECIDED\tSESSION\tDECISION", r.Decisions[:min(len(r.Decisions), mostFindings)], func(d audit.Decision) []string {
 		return []string{d.Path, d.Time.Format(stamp), d.Session, verb.Printable([]byte(d.Text))}
 	})(w)
-	more(w, len(r.Decisions), mostFindings, "decisions")
+	more(w, len(r.Decisions), mostFindings, "decision")
 	fmt.Fprintln(w)
 	verb.Row(w, "violations: %d", len(r.Violations))
 	findings(w, r.Violations)
@@ -206,7 +208,7 @@ func reportText(w io.Writer, r *audit.Report) {
 		findings(w, r.Events)
 	}
 	if c := r.Writes; c != nil {
-		verb.Row(w, "%d writes: %d while the token's hold stood, %d after its end, %d before its grant (check the clocks), %d with a token that no hold has", c.Writes, c.Held, c.Late, c.Early, c.Unknown)
+		verb.Row(w, "%s: %d while the token's hold stood, %d after its end, %d before its grant (check the clocks), %d with a token that no hold has", english.Count(c.Writes, "write"), c.Held, c.Late, c.Early, c.Unknown)
 	}
 	for _, gap := range r.Gaps {
 		verb.Row(w, "incomplete: %s", gap)
@@ -227,10 +229,10 @@ func linesText(w io.Writer, lines []*audit.Line) {
 		return slices.Concat([]string{l.Path, kind}, numbers(l.Grants, l.Wait.Count()), figures(l.Wait), figures(l.Hold),
 			numbers(l.Ended[audit.Expired], l.Ended[audit.Broken], l.Holding, l.Waiting))
 	})(w)
-	more(w, len(busiest), mostLines, "lines")
+	more(w, len(busiest), mostLines, "line")
 	for _, l := range busiest[:min(len(busiest), mostLines)] {
 		if l.Left > 0 || l.Overtaken > 0 {
-			verb.Row(w, "%s: %d contenders left without a grant, after %v at most; one waiter saw %d later contenders granted", l.Path, l.Left, l.InVain.Quantile(1), l.Overtaken)
+			verb.Row(w, "%s: %s left without a grant, after %v at most; one waiter saw %s granted", l.Path, english.Count(l.Left, "contender"), l.InVain.Quantile(1), english.Count(l.Overtaken, "later contender"))
 		}
 	}
 }
@@ -244,7 +246,7 @@ func findings(w io.Writer, all []audit.Finding) {
 
 func more(w io.Writer, n, most int, what string) {
 	if n > most {
-		verb.Row(w, "  ... and %d more %s: -format=json shows them", n-most, what)
+		verb.Row(w, "  ... and %s: -format=json shows all", english.Count(n-most, "more "+what))
 	}
 }
 

@@ -11,6 +11,8 @@ import (
 	"time"
 
 	"github.com/zkrecipes/zkrecipes/cmd/zkrecipes/internal/verb"
+	"github.com/zkrecipes/zkrecipes/internal/english"
+	"github.com/zkrecipes/zkrecipes/internal/helptext"
 	"github.com/zkrecipes/zkrecipes/internal/printable"
 	"github.com/zkrecipes/zkrecipes/recipes"
 )
@@ -60,8 +62,8 @@ type contendersVerb struct {
 }
 
 func (v *contendersVerb) Flags(f *flag.FlagSet) {
-	f.BoolVar(&v.election, "election", false, "show only the candidates of an election")
-	f.BoolVar(&v.follow, "watch", false, "show each change, until a signal arrives")
+	f.BoolVar(&v.election, "election", false, helptext.Common("show only the candidates of an election"))
+	f.BoolVar(&v.follow, "watch", false, helptext.Common("show each change, until a signal arrives"))
 }
 
 func (v *contendersVerb) Run(ctx context.Context, t *verb.Tool) error {
@@ -83,7 +85,7 @@ func (v *contendersVerb) Run(ctx context.Context, t *verb.Tool) error {
 			}
 			others(w, lines.Contenders)
 			if lines.Unknown > 0 {
-				verb.Row(w, "and %d ephemeral sequential znode(s) of programs that zkrecipes does not know", lines.Unknown)
+				verb.Row(w, "and %s of programs that zkrecipes does not know", english.Count(lines.Unknown, "ephemeral sequential znode"))
 			}
 		})
 	})

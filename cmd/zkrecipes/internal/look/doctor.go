@@ -18,6 +18,7 @@ import (
 	"github.com/zkrecipes/zkrecipes/cmd/zkrecipes/internal/verb"
 	"github.com/zkrecipes/zkrecipes/host"
 	"github.com/zkrecipes/zkrecipes/host/hostconfig"
+	"github.com/zkrecipes/zkrecipes/internal/helptext"
 	"github.com/zkrecipes/zkrecipes/internal/rpc/handshake"
 	"github.com/zkrecipes/zkrecipes/internal/version"
 	"github.com/zkrecipes/zkrecipes/recipes"
@@ -76,7 +77,7 @@ const (
 )
 
 func (v *doctorVerb) Flags(f *flag.FlagSet) {
-	f.BoolVar(&v.readOnly, "read-only", false, "acquire no lock: nothing is written, and clocks are not checked")
+	f.BoolVar(&v.readOnly, "read-only", false, helptext.Common("acquire no lock: nothing is written, and clocks are not checked"))
 }
 
 func (v *doctorVerb) Arguments(args []string) error {

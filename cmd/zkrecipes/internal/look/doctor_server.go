@@ -14,6 +14,7 @@ import (
 	"github.com/zkrecipes/zkrecipes/cmd/zkrecipes/internal/exit"
 	"github.com/zkrecipes/zkrecipes/cmd/zkrecipes/internal/verb"
 	"github.com/zkrecipes/zkrecipes/host"
+	"github.com/zkrecipes/zkrecipes/internal/english"
 	"github.com/zkrecipes/zkrecipes/internal/fourletter"
 	"github.com/zkrecipes/zkrecipes/recipes"
 )
@@ -171,9 +172,9 @@ func (v *doctorVerb) line(path string, lines recipes.Lines) {
 		if len(all) == 0 {
 			continue
 		}
-		group := fmt.Sprintf("%d contender(s)", len(all))
+		group := english.Count(len(all), "contender")
 		if verb.OtherLibrary(d) {
-			group = fmt.Sprintf("%d contender(s) of %s, as the %s %s", len(all), d, kindOf(all[0]), all[0].Znode)
+			group = fmt.Sprintf("%s of %s, as the %s %s", group, d, kindOf(all[0]), all[0].Znode)
 		}
 		groups = append(groups, group)
 	}
@@ -195,7 +196,7 @@ func (v *doctorVerb) line(path string, lines recipes.Lines) {
 		v.found("line", warn, removal(c), "%s: %s is persistent: it has the name of a contender (%s) and no session, and blocks all contenders behind it", path, c.Znode, kindOf(c))
 	}
 	if lines.Unknown > 0 {
-		v.found("line", warn, "if they are contenders of another program, they and ours ignore each other: give that program another path", "%s: %d ephemeral sequential znode(s) of programs that zkrecipes does not know", path, lines.Unknown)
+		v.found("line", warn, "if they are contenders of another program, they and ours ignore each other: give that program another path", "%s: %s of programs that zkrecipes does not know", path, english.Count(lines.Unknown, "ephemeral sequential znode"))
 	}
 }
 

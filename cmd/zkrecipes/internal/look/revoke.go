@@ -12,6 +12,7 @@ import (
 
 	"github.com/zkrecipes/zkrecipes/cmd/zkrecipes/internal/exit"
 	"github.com/zkrecipes/zkrecipes/cmd/zkrecipes/internal/verb"
+	"github.com/zkrecipes/zkrecipes/internal/helptext"
 	"github.com/zkrecipes/zkrecipes/recipes"
 )
 
@@ -43,7 +44,7 @@ Exit code: 0 if all holders were asked or, with -wait or -force, have gone. Othe
     2    wrong usage or configuration; nothing was done
     3    no shared lock or priority lock is held there
     4    a holder cannot be asked, or cannot be forced; the others were asked
-    6    unknown: the answer was lost; check before you repeat it
+    6    unknown outcome: the answer was lost; check before you repeat it
     123  the session was lost
     124  a holder still held the lock when the time was over`,
 }
@@ -57,8 +58,8 @@ type revokeVerb struct {
 
 func (v *revokeVerb) Flags(f *flag.FlagSet) {
 	v.Waiting.Flags(f)
-	f.BoolVar(&v.wait, "wait", false, "wait until all holders that were asked have released the lock")
-	f.BoolVar(&v.force, "force", false, "take the lock away when the time that its holder allows is over")
+	f.BoolVar(&v.wait, "wait", false, helptext.Common("wait until all holders that were asked have released it"))
+	f.BoolVar(&v.force, "force", false, helptext.Common("take the lock away after the time that its holder allows"))
 	f.StringVar(&v.znode, "znode", "", "ask only the contender with this znode, even if it waits: a `path`, as zkrecipes\ncontenders -format=json shows it")
 }
 

@@ -11,6 +11,7 @@ import (
 
 	"github.com/zkrecipes/zkrecipes/cmd/zkrecipes/internal/exit"
 	"github.com/zkrecipes/zkrecipes/cmd/zkrecipes/internal/verb"
+	"github.com/zkrecipes/zkrecipes/internal/helptext"
 )
 
 var upgradePlugin = verb.Verb{
@@ -52,8 +53,8 @@ type upgradeVerb struct {
 }
 
 func (v *upgradeVerb) Flags(f *flag.FlagSet) {
-	f.BoolVar(&v.all, "all", false, "all processes of this user")
-	verb.DurationVar(f, &v.timeout, "timeout", time.Minute, "give up a process that does not answer within this `duration`; 0: no limit")
+	f.BoolVar(&v.all, "all", false, helptext.Common("all processes of this user"))
+	verb.DurationVar(f, &v.timeout, "timeout", time.Minute, helptext.Common("give up a process that is silent for this `duration`; 0: no limit"))
 }
 
 func (v *upgradeVerb) Arguments(args []string) error {

@@ -9,6 +9,7 @@ import (
 
 	"github.com/zkrecipes/zkrecipes/cmd/zkrecipes/internal/exit"
 	"github.com/zkrecipes/zkrecipes/cmd/zkrecipes/internal/verb"
+	"github.com/zkrecipes/zkrecipes/internal/english"
 	"github.com/zkrecipes/zkrecipes/recipes"
 )
 
@@ -73,7 +74,7 @@ func (v *doubleBarrierVerb) Run(ctx context.Context, t *verb.Tool) error {
 		}
 		p, err := b.Enter(ctx, []byte(v.data))
 		if errors.Is(err, context.DeadlineExceeded) && v.timeout > 0 {
-			err = exit.With(exit.Timeout, "fewer than %d members arrived at %s within %v", v.size, v.path, v.timeout)
+			err = exit.With(exit.Timeout, "fewer than %s arrived at %s within %v", english.Count(v.size, "member"), v.path, v.timeout)
 		}
 		if err != nil {
 			return grant{}, verb.Foreign(err)

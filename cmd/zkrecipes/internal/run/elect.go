@@ -6,6 +6,7 @@ import (
 
 	"github.com/zkrecipes/zkrecipes/cmd/zkrecipes/internal/exit"
 	"github.com/zkrecipes/zkrecipes/cmd/zkrecipes/internal/verb"
+	"github.com/zkrecipes/zkrecipes/internal/helptext"
 	"github.com/zkrecipes/zkrecipes/recipes"
 )
 
@@ -46,7 +47,7 @@ func (v *electVerb) Flags(f *flag.FlagSet) {
 	v.verboseFlag(f)
 	v.statusFlag(f)
 	verb.DialectFlag(f, &v.dialect)
-	f.BoolVar(&v.again, "again", false, "campaign again when the command has ended or the leadership was lost")
+	f.BoolVar(&v.again, "again", false, helptext.Common("campaign again, after the end of the command or a loss of the leadership"))
 }
 
 func (v *electVerb) Run(ctx context.Context, t *verb.Tool) error {

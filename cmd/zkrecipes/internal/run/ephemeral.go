@@ -11,6 +11,7 @@ import (
 	"github.com/zkrecipes/zkrecipes/cmd/zkrecipes/internal/exit"
 	"github.com/zkrecipes/zkrecipes/cmd/zkrecipes/internal/job"
 	"github.com/zkrecipes/zkrecipes/cmd/zkrecipes/internal/verb"
+	"github.com/zkrecipes/zkrecipes/internal/helptext"
 	"github.com/zkrecipes/zkrecipes/recipes"
 )
 
@@ -22,9 +23,9 @@ type ephemeral struct {
 }
 
 func (e *ephemeral) Flags(f *flag.FlagSet) {
-	verb.DurationVar(f, &e.timeout, "timeout", 0, "give up if the znode is not created within this `duration`, including the time to\nconnect; 0 waits for ever")
+	verb.DurationVar(f, &e.timeout, "timeout", 0, helptext.Common("give up if the znode is not created within this `duration`, including the time to\nconnect; 0 waits for ever"))
 	e.graceFlag(f)
-	f.StringVar(&e.data, "data", "", "`text` that other clients see; by default this host, process and command")
+	f.StringVar(&e.data, "data", "", helptext.Common("`text` that other clients see; by default this host, process and command"))
 }
 
 const ephemeralHelp = `$ZKRECIPES_ZNODE is the path of the znode, and $ZKRECIPES_TOKEN is a number that grows
@@ -122,8 +123,8 @@ func (e *ephemeral) stay(ctx context.Context, h grant, t *verb.Tool) error {
 var groupJoin = verb.Verb{
 	Name: "group join", Usage: "[flags] PATH [-- COMMAND [ARGUMENT...]]", New: verb.New[groupJoinVerb], Otherwise: exit.Own,
 	Synopsis: "Be a member of a group while a command runs",
-	Help: `Joins the group at PATH, and remains a member while the command runs. Without a command
-it remains a member until a signal arrives, and shows its znode and token on stdout.
+	Help: `Joins the group at PATH, and is a member while the command runs. Without a command it
+remains one until a signal, and shows its znode and token on stdout.
 
     zkrecipes group join -name web1 -data 10.0.0.5:80 /web -- ./serve
     zkrecipes group join /web
@@ -142,7 +143,7 @@ type groupJoinVerb struct {
 
 func (v *groupJoinVerb) Flags(f *flag.FlagSet) {
 	v.ephemeral.Flags(f)
-	f.StringVar(&v.name, "name", "", "the member's `name`, which only one member can have at a time; by default a new\nunique name")
+	f.StringVar(&v.name, "name", "", helptext.Common("the member's `name`, which only one member can have at a time; by default a new\nunique name"))
 	verb.DialectFlag(f, &v.dialect)
 }
 
@@ -186,9 +187,8 @@ func (v *groupJoinVerb) Run(ctx context.Context, t *verb.Tool) error {
 var namesRegister = verb.Verb{
 	Name: "names register", Usage: "[flags] PATH NAME [-- COMMAND [ARGUMENT...]]", New: verb.New[namesRegisterVerb], Otherwise: exit.Own,
 	Synopsis: "Register a name, while a command runs or for good",
-	Help: `Registers NAME in the directory at PATH while the command runs; no other client can
-register NAME then. Without a command it keeps NAME until a signal arrives, and shows
-its znode and token on stdout.
+	Help: `Registers NAME, exclusively, in the directory at PATH while the command runs. Without a
+command it keeps NAME until a signal, and shows its znode and token.
 
     zkrecipes names register -data 10.0.0.5:5432 /services db -- ./serve
     zkrecipes names register -persistent -data 10.0.0.5:5432 /services db
@@ -207,7 +207,7 @@ type namesRegisterVerb struct {
 
 func (v *namesRegisterVerb) Flags(f *flag.FlagSet) {
 	v.ephemeral.Flags(f)
-	f.BoolVar(&v.persistent, "persistent", false, "keep the name after zkrecipes has exited; -data is then empty by default")
+	f.BoolVar(&v.persistent, "persistent", false, helptext.Common("keep the name after zkrecipes has exited; -data is then empty by default"))
 }
 
 func (v *namesRegisterVerb) Arguments(args []string) error {

@@ -17,6 +17,7 @@ import (
 	"github.com/zkrecipes/zkrecipes/cmd/zkrecipes/internal/job"
 	"github.com/zkrecipes/zkrecipes/cmd/zkrecipes/internal/status"
 	"github.com/zkrecipes/zkrecipes/cmd/zkrecipes/internal/verb"
+	"github.com/zkrecipes/zkrecipes/internal/helptext"
 	"github.com/zkrecipes/zkrecipes/recipes"
 )
 
@@ -69,7 +70,7 @@ type grant struct {
 }
 
 func (g *guard) Flags(f *flag.FlagSet) {
-	verb.DurationVar(f, &g.timeout, "timeout", 0, "give up if it is not granted within this `duration`, including the time to connect; 0\nwaits for ever")
+	verb.DurationVar(f, &g.timeout, "timeout", 0, helptext.Common("give up if it is not granted within this `duration`, including the time to connect; 0\nwaits for ever"))
 	g.graceFlag(f)
 	g.abandonFlag(f)
 	f.Func("warn-signal", "send this `signal`, such as USR1, to the command when no server has answered for so long\nthat a third of the session timeout is left until the loss", func(name string) (err error) {

@@ -12,6 +12,7 @@ import (
 
 	"github.com/zkrecipes/zkrecipes/cmd/zkrecipes/internal/exit"
 	"github.com/zkrecipes/zkrecipes/cmd/zkrecipes/internal/verb"
+	"github.com/zkrecipes/zkrecipes/internal/helptext"
 	"github.com/zkrecipes/zkrecipes/recipes"
 )
 
@@ -140,8 +141,8 @@ func (v *lockVerb) Flags(f *flag.FlagSet) {
 	verb.DurationVar(f, &v.retry, "retry", 0, "after a loss, wait up to this `duration` for another grant, and start the command again;\n0: do not")
 	verb.DurationVar(f, &v.maxHold, "max-hold", 0, "end the command, as after a loss, when it has held the lock for this `duration`; 0: never")
 	verb.DurationVar(f, &v.minHold, "min-hold", 0, "after a shorter run, keep the lock until it was held for this `duration`")
-	f.BoolVar(&v.try, "try", false, "do not wait: exit with 124 if another client holds it")
-	f.Func("n", "PATH is a semaphore with this number of `permits`: up to that many commands run at a\ntime; without -n it is a plain lock", v.setPermits)
+	f.BoolVar(&v.try, "try", false, helptext.Common("do not wait: exit with 124 if another client holds it"))
+	f.Func("n", helptext.Common("PATH is a semaphore with this number of `permits`: up to that many commands run at a\ntime; without -n it is a plain lock"), v.setPermits)
 	f.Func("and", "hold the lock at this `path` too; can be repeated, also after PATH", v.addPath)
 	verb.DurationVar(f, &v.oncePer, "once-per", 0, "run the command at most once per `duration`, and exit with 0 if it has run; 0: always run it")
 	f.BoolVar(&v.countFailures, "count-failures", false, "with -once-per: a command that fails counts too")

@@ -17,6 +17,7 @@ import (
 	"github.com/zkrecipes/zkrecipes/cmd/zkrecipes/internal/exit"
 	"github.com/zkrecipes/zkrecipes/cmd/zkrecipes/internal/job"
 	"github.com/zkrecipes/zkrecipes/cmd/zkrecipes/internal/verb"
+	"github.com/zkrecipes/zkrecipes/internal/helptext"
 	"github.com/zkrecipes/zkrecipes/recipes"
 )
 
@@ -29,8 +30,8 @@ const (
 var queueWork = verb.Verb{
 	Name: "queue work", Usage: "[flags] PATH -- COMMAND [ARGUMENT...]", New: verb.New[queueWorkVerb],
 	Synopsis: "Run a command for each element of a queue",
-	Help: `Runs the command for each element of the queue at PATH, with the data on its stdin. It
-removes the element if the command returns 0, and gives it back otherwise.
+	Help: `Runs the command for each element of the queue at PATH, with the data on stdin. It
+removes the element if the command returns 0, and gives it back if not.
 
     zkrecipes queue work -parallel 4 -max-deliveries 3 /mail -- ./send
     zkrecipes queue work -argument /thumbnails -- ./resize -size 200
@@ -78,9 +79,9 @@ func (v *queueWorkVerb) Flags(f *flag.FlagSet) {
 	v.closeFlag(f)
 	v.statusFlag(f)
 	v.priorities.Flag(f)
-	f.BoolVar(&v.argument, "argument", false, "pass the data as the last argument, and nothing on stdin")
-	f.IntVar(&v.parallel, "parallel", 1, "process this `number` of elements at a time")
-	f.IntVar(&v.deliveries, "max-deliveries", 0, "give up an element after this `number` of deliveries; 0: never")
+	f.BoolVar(&v.argument, "argument", false, helptext.Common("pass the data as the last argument, and nothing on stdin"))
+	f.IntVar(&v.parallel, "parallel", 1, helptext.Common("process this `number` of elements at a time"))
+	f.IntVar(&v.deliveries, "max-deliveries", 0, helptext.Common("give up an element after this `number` of deliveries; 0: never"))
 }
 
 func (v *queueWorkVerb) Arguments(args []string) error {

@@ -19,6 +19,7 @@ import (
 	"github.com/zkrecipes/zkrecipes/cmd/zkrecipes/internal/exit"
 	"github.com/zkrecipes/zkrecipes/cmd/zkrecipes/internal/job"
 	"github.com/zkrecipes/zkrecipes/cmd/zkrecipes/internal/verb"
+	"github.com/zkrecipes/zkrecipes/internal/helptext"
 	"github.com/zkrecipes/zkrecipes/recipes"
 )
 
@@ -86,12 +87,12 @@ type sharesVerb struct {
 }
 
 func (v *sharesVerb) Flags(f *flag.FlagSet) {
-	verb.DurationVar(f, &v.timeout, "timeout", 0, "give up if no numbers are assigned within this `duration`, including the time to connect;\n0 waits for ever")
+	verb.DurationVar(f, &v.timeout, "timeout", 0, helptext.Common("give up if no numbers are assigned within this `duration`, including the time to connect;\n0 waits for ever"))
 	v.graceFlag(f)
 	v.closeFlag(f)
 	f.StringVar(&v.data, "data", "", "`text` that others see; by default this host, process and command")
-	f.IntVar(&v.n, "n", 0, "spread this `number` of numbers")
-	f.BoolVar(&v.hangup, "hangup", false, "send HUP instead of starting the command again, and write the numbers to a file")
+	f.IntVar(&v.n, "n", 0, helptext.Common("spread this `number` of numbers"))
+	f.BoolVar(&v.hangup, "hangup", false, helptext.Common("send HUP instead of starting the command again, and write the numbers to a file"))
 }
 
 func (v *sharesVerb) Arguments(args []string) (err error) {

@@ -9,6 +9,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/zkrecipes/zkrecipes/internal/helptext"
 	"github.com/zkrecipes/zkrecipes/recipes"
 )
 
@@ -79,7 +80,7 @@ type Priorities bool
 
 // Flag defines -priorities.
 func (p *Priorities) Flag(f *flag.FlagSet) {
-	f.BoolVar((*bool)(p), "priorities", false, "PATH is a priority queue, whose elements were put with -priority")
+	f.BoolVar((*bool)(p), "priorities", false, helptext.Common("PATH is a priority queue, whose elements were put with -priority"))
 }
 
 // Open opens the queue.
@@ -108,7 +109,7 @@ type where struct {
 
 func (w *where) flags(f *flag.FlagSet) {
 	f.StringVar(&w.config, "config", "", "configuration `file` (HCL); by default $ZKRECIPES_CONFIG, then\n~/.zkrecipes.d/config.hcl; variables such as $ZKRECIPES_SERVERS override it")
-	f.StringVar(&w.servers, "servers", "", "`addresses` of the ZooKeeper servers, as host:port, separated by commas, with the chroot\nafter the last one, if any; overrides $ZKRECIPES_SERVERS")
+	f.StringVar(&w.servers, "servers", "", helptext.Common("`addresses` of the ZooKeeper servers, as host:port, separated by commas, with the chroot\nafter the last one, if any; overrides $ZKRECIPES_SERVERS"))
 	f.StringVar(&w.chroot, "chroot", "", "the `path` below which all paths are; overrides $ZKRECIPES_CHROOT")
 	DurationVar(f, &w.sessionTimeout, "session-timeout", 0, "request a session timeout of this `duration`; overrides $ZKRECIPES_SESSION_TIMEOUT")
 	DurationVar(f, &w.connectTimeout, "connect-timeout", 5*time.Second, "with -try, and in verbs that do not wait: give up if no server answers within this\n`duration`")

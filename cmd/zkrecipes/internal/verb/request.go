@@ -11,6 +11,7 @@ import (
 
 	"github.com/zkrecipes/zkrecipes/cmd/zkrecipes/internal/exit"
 	"github.com/zkrecipes/zkrecipes/cmd/zkrecipes/internal/job"
+	"github.com/zkrecipes/zkrecipes/internal/helptext"
 	"github.com/zkrecipes/zkrecipes/recipes"
 )
 
@@ -21,7 +22,7 @@ const OnceCodes = `Exit code: 0 if it was done. Otherwise:
     2    wrong usage or configuration; nothing was done
     3    the requested thing does not exist
     4    it belongs to another client, or has changed; nothing was done
-    6    unknown: the answer was lost; check before you repeat it
+    6    unknown outcome: the answer was lost; check before you repeat it
     123  the session was lost
     124  the time is over, although ZooKeeper answers`
 
@@ -73,11 +74,13 @@ type Waiting struct {
 
 // Flags defines -timeout.
 func (w *Waiting) Flags(f *flag.FlagSet) {
-	DurationVar(f, &w.Timeout, "timeout", 0, "give up after this `duration`, including the time to connect; 0 waits for ever")
+	DurationVar(f, &w.Timeout, "timeout", 0, helptext.Common("give up after this `duration`, including the time to connect; 0 waits for ever"))
 }
 
 // TryFlag defines -try.
-func (w *Waiting) TryFlag(f *flag.FlagSet, usage string) { f.BoolVar(&w.Try, "try", false, usage) }
+func (w *Waiting) TryFlag(f *flag.FlagSet, usage string) {
+	f.BoolVar(&w.Try, "try", false, helptext.Common(usage))
+}
 
 // Check returns an error if both flags are given.
 func (w *Waiting) Check() error {
@@ -104,7 +107,7 @@ const WaitCodes = `Exit code: 0 if it was done. Otherwise:
 
     1    zkrecipes failed, for example to reach ZooKeeper
     2    wrong usage or configuration; nothing was done
-    6    unknown: the answer was lost; check before you repeat it
+    6    unknown outcome: the answer was lost; check before you repeat it
     123  the session was lost (with -try), or ZooKeeper refused the credentials
     124  the time is over although ZooKeeper answers, or -try would have had to wait`
 

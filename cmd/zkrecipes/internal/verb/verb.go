@@ -24,6 +24,7 @@ import (
 
 	"github.com/zkrecipes/zkrecipes/cmd/zkrecipes/internal/exit"
 	"github.com/zkrecipes/zkrecipes/host/hostconfig"
+	"github.com/zkrecipes/zkrecipes/internal/helptext"
 	"github.com/zkrecipes/zkrecipes/recipes"
 )
 
@@ -33,7 +34,8 @@ type Verb struct {
 	Usage    string // flags and arguments, for the first line of the help
 	Synopsis string // one line for the list of verbs
 	// Help begins with two sentences on what the verb does. Two examples follow, then the
-	// rules, and at the end the exit codes.
+	// rules, and at the end the exit codes. -h leaves the rules out, and cuts what an exit
+	// code means at the first punctuation mark.
 	Help string
 	New  func() Action
 
@@ -78,11 +80,11 @@ type Command struct {
 func (c *Command) FlagSet() *flag.FlagSet {
 	f := flag.NewFlagSet("", flag.ContinueOnError)
 	f.SetOutput(io.Discard)
-	f.StringVar(&c.format, "format", formatText, "output `form` of zkrecipes itself: text or json")
+	f.StringVar(&c.format, "format", formatText, helptext.Common("text or json: the `form` of zkrecipes's own output"))
 	c.where.flags(f)
 	c.Flags(f)
 	if f.Lookup("timeout") == nil {
-		DurationVar(f, &c.timeout, "timeout", 0, "give up, or stop watching, after this `duration`, including the time to connect; 0: no\nlimit")
+		DurationVar(f, &c.timeout, "timeout", 0, helptext.Common("give up or stop watching after this `duration`, including the time to connect; 0: no\nlimit"))
 	}
 	return f
 }
@@ -110,12 +112,12 @@ func (c *Command) run(args []string) error {
 	c.Tool.JSON = c.format == formatJSON // before the error of a later flag is written
 	switch {
 	case err != nil:
-		return exit.Usage("%w; see -h", err)
+		return c.misused(err)
 	case c.format != formatText && c.format != formatJSON:
 		return exit.Usage("-format %q: it is text or json", c.format)
 	}
 	if err := cmp.Or(c.where.apply(f), c.Arguments(f.Args())); err != nil {
-		return exit.Usage("%w; see -h", err)
+		return c.misused(err)
 	}
 	if err := c.writable(); err != nil {
 		return err
@@ -135,6 +137,11 @@ func (c *Command) run(args []string) error {
 	return c.Action.Run(ctx, c.Tool)
 }
 
+// misused adds to err where the usage is explained.
+func (c *Command) misused(err error) error {
+	return exit.Usage("%w; see -h, or zkrecipes help %s", err, c.Name)
+}
+
 // writable refuses an action whose result cannot be written. Otherwise an element could be
 // taken from a queue and lost.
 func (c *Command) writable() error {
@@ -146,15 +153,16 @@ func (c *Command) writable() error {
 	return nil
 }
 
-// Help implements cli.Command.
-func (c *Command) Help() string {
-	b := &strings.Builder{}
+// Help implements cli.Command. It is what -h prints, and fits on a screen.
+func (c *Command) Help() string { return helptext.Short("zkrecipes", c.Name, c.text(), c.FlagSet()) }
+
+// LongHelp returns the whole help, with all rules and flags.
+func (c *Command) LongHelp() string { return helptext.Long(c.text(), c.FlagSet()) }
+
+// text is the long help without flags.
+func (c *Command) text() string {
 	about, rest, _ := strings.Cut(strings.TrimSpace(c.Verb.Help), "\n\n")
-	fmt.Fprintf(b, "Usage: zkrecipes %s %s\n\n%s\n\nExamples:\n\n%s\n\nFlags:\n\n", c.Name, c.Usage, about, rest)
-	f := c.FlagSet()
-	f.SetOutput(b)
-	f.PrintDefaults()
-	return strings.TrimRight(b.String(), "\n")
+	return fmt.Sprintf("Usage: zkrecipes %s %s\n\n%s\n\nExamples:\n\n%s", c.Name, c.Usage, about, rest)
 }
 
 // Synopsis implements cli.Command.

@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/zkrecipes/zkrecipes/cmd/zkrecipes/internal/verb"
+	"github.com/zkrecipes/zkrecipes/internal/english"
 	"github.com/zkrecipes/zkrecipes/recipes"
 )
 
@@ -256,12 +257,12 @@ func (v *table) show(n *snapshot) error {
 // notes are what the reader must know to read the table.
 func (n *snapshot) notes(now time.Time) (notes []string) {
 	newest, oldest := n.read()
-	notes = append(notes, fmt.Sprintf("%d wait queues in %d znodes, %s to %s ago, by a round of %v", len(n.lines), n.searched, age(now, newest), age(now, oldest), n.took.Round(100*time.Millisecond)))
+	notes = append(notes, fmt.Sprintf("%s in %s, %s to %s ago, by a round of %v", english.Count(len(n.lines), "wait queue"), english.Count(n.searched, "znode"), age(now, newest), age(now, oldest), n.took.Round(100*time.Millisecond)))
 	if n.sessions.why != "" {
 		notes = append(notes, "sessions: "+n.sessions.why)
 	}
 	if n.unreadable > 0 {
-		notes = append(notes, fmt.Sprintf("%d znodes cannot be read, such as %v", n.unreadable, n.failed))
+		notes = append(notes, fmt.Sprintf("%s cannot be read, such as %v", english.Count(n.unreadable, "znode"), n.failed))
 	}
 	return notes
 }

@@ -9,6 +9,7 @@ import (
 	"github.com/gdamore/tcell/v2"
 
 	"github.com/zkrecipes/zkrecipes/cmd/zkrecipes/internal/verb"
+	"github.com/zkrecipes/zkrecipes/internal/english"
 	"github.com/zkrecipes/zkrecipes/internal/printable"
 )
 
@@ -150,7 +151,7 @@ func (s *screen) draw() {
 	n := s.last
 	put("zkrecipes top "+n.root+"    q: quit, arrows: scroll", plain.Bold(true))
 	if n.rounds == 0 {
-		put(fmt.Sprintf("first round: %d wait queues in %d znodes so far", len(n.lines), n.searched), plain)
+		put(fmt.Sprintf("first round: %s in %s so far", english.Count(len(n.lines), "wait queue"), english.Count(n.searched, "znode")), plain)
 	} else {
 		for _, note := range n.notes(now) {
 			put(note, plain)
@@ -161,7 +162,7 @@ func (s *screen) draw() {
 	}
 	for i, c := range n.cycles {
 		if i == mostCycles {
-			put(fmt.Sprintf("and %d more possible deadlocks: zkrecipes top -once %s lists them", len(n.cycles)-i, n.root), alarm)
+			put(fmt.Sprintf("and %s: zkrecipes top -once %s lists all", english.Count(len(n.cycles)-i, "more possible deadlock"), n.root), alarm)
 			break
 		}
 		put(c.String(), alarm)

@@ -15,6 +15,8 @@ import (
 
 	"github.com/zkrecipes/zkrecipes/cmd/zkrecipes/internal/exit"
 	"github.com/zkrecipes/zkrecipes/cmd/zkrecipes/internal/verb"
+	"github.com/zkrecipes/zkrecipes/internal/english"
+	"github.com/zkrecipes/zkrecipes/internal/helptext"
 	"github.com/zkrecipes/zkrecipes/recipes"
 )
 
@@ -66,7 +68,7 @@ Exit code: 0 after q, Ctrl-C, another signal or -timeout. Otherwise:
     1      zkrecipes failed, for example because it may not read ROOT
     2      wrong usage or configuration, or no wait queue at or below ROOT
     123    ZooKeeper refused the credentials
-    124    -once: the time was over before all was read
+    124    the time was over before all was read (-once)
     141    the reader of the output has exited
     128+n  signal n came with -once, or while no session was open and no screen`,
 }
@@ -80,9 +82,9 @@ type action struct {
 }
 
 func (a *action) Flags(f *flag.FlagSet) {
-	verb.DurationVar(f, &a.interval, "interval", 2*time.Second, "begin a round after this `duration` at the earliest")
+	verb.DurationVar(f, &a.interval, "interval", 2*time.Second, helptext.Common("begin a round after this `duration` at the earliest"))
 	f.IntVar(&a.reads, "reads", 150, "send at most this `number` of requests a second to ZooKeeper")
-	f.BoolVar(&a.once, "once", false, "show one round, and exit")
+	f.BoolVar(&a.once, "once", false, helptext.Common("show one round, and exit"))
 	f.StringVar(&a.admin, "admin", "", "ask these servers about sessions: `addresses` as host:port, separated by commas")
 }
 
@@ -188,7 +190,7 @@ func first(n *snapshot, v view) error {
 
 // nothing says that there is nothing to show.
 func nothing(n *snapshot) string {
-	text := fmt.Sprintf("no wait queue is at or below %s: no contender in %d znode(s)", n.root, n.searched)
+	text := fmt.Sprintf("no wait queue is at or below %s: no contender in %s", n.root, english.Count(n.searched, "znode"))
 	if n.unreadable > 0 {
 		text += fmt.Sprintf("; %d cannot be read, such as %v", n.unreadable, n.failed)
 	}
