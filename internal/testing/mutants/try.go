@@ -72,7 +72,11 @@ func try(t target, mutants []mutant, known map[string]string, end time.Time) (s 
 // build compiles the tests with all mistakes in them. It leaves out mistakes that do not
 // compile, such as the omission of the only use of a variable.
 func build(t target, mutants []mutant, work string) (binaries map[string]string, left []mutant, err error) {
-	dirs, err := folders(t.tests + " " + contractTests + " " + simulationTests)
+	patterns := t.packages
+	if t.contract != "" {
+		patterns += " " + contractTests + " " + simulationTests
+	}
+	dirs, err := folders(patterns)
 	if err != nil {
 		return nil, nil, err
 	}
@@ -167,6 +171,9 @@ func compile(overlay string, t target) (broken map[string]bool, err error) {
 	return broken, nil
 }
 
+// noMistake is the environment of a test without a mistake.
+const noMistake = planted.ActiveEnv + "="
+
 // groupStarted matches a line of go test -v about a group of contract tests.
 var groupStarted = regexp.MustCompile(`(?m)^=== RUN +\S+/contract/(\S+)$`)
 
@@ -175,15 +182,17 @@ func baseline(t target, binaries map[string]string, work string) (tests []*test,
 	add := func(dir, name string, args ...string) {
 		tests = append(tests, &test{dir: dir, binary: binaries[dir], name: name, args: args, reaches: make(map[int]bool)})
 	}
-	add(simulationTests, "^TestSimulation$", "-seeds", simulatedSeeds)
-	contract := fmt.Sprintf("^TestContract$/^%s$/^embedded$/^contract$", t.contract)
-	groups := &test{dir: contractTests, binary: binaries[contractTests], name: contract + "/./^$", args: []string{"-test.v"}} // no test below a group
-	listed, _ := groups.run(10*time.Minute, planted.ReachedEnv+"=")
-	for _, group := range groupStarted.FindAllSubmatch(listed, -1) {
-		add(contractTests, fmt.Sprintf("%s/^%s$", contract, group[1]))
-	}
-	if len(tests) == 1 {
-		return nil, fmt.Errorf("the contract tests have no groups:\n%s", listed)
+	if t.contract != "" {
+		add(simulationTests, "^TestSimulation$", "-seeds", simulatedSeeds)
+		contract := fmt.Sprintf("^TestContract$/^%s$/^embedded$/^contract$", t.contract)
+		groups := &test{dir: contractTests, binary: binaries[contractTests], name: contract + "/./^$", args: []string{"-test.v"}} // no test below a group
+		listed, _ := groups.run(10*time.Minute, noMistake)
+		for _, group := range groupStarted.FindAllSubmatch(listed, -1) {
+			add(contractTests, fmt.Sprintf("%s/^%s$", contract, group[1]))
+		}
+		if len(tests) == 1 {
+			return nil, fmt.Errorf("the contract tests have no groups:\n%s", listed)
+		}
 	}
 	for dir, binary := range binaries {
 		if dir == contractTests || dir == simulationTests {
@@ -242,8 +251,8 @@ func (t *test) run(within time.Duration, env string) (output []byte, failed bool
 	return output, err != nil
 }
 
-// hunt runs the tests that reach a mistake, the shortest first, until one fails. It returns
-// the name of that test.
+// hunt runs the tests that reach a mistake, the shortest first, until one fails that passes
+// without the mistake. It returns the name of that test.
 func hunt(m mutant, tests []*test, end time.Time) (by string, reached int, tried bool) {
 	for _, t := range tests {
 		if !t.reaches[m.number] {
@@ -253,8 +262,11 @@ func hunt(m mutant, tests []*test, end time.Time) (by string, reached int, tried
 			return "", reached, false
 		}
 		reached++
-		// A mistake may make a test wait forever.
-		if _, failed := t.run(20*time.Second+5*t.takes, fmt.Sprint(planted.ActiveEnv, "=", m.number)); failed {
+		within := 20*time.Second + 5*t.takes // a mistake may make a test wait forever
+		if _, failed := t.run(within, fmt.Sprint(planted.ActiveEnv, "=", m.number)); !failed {
+			continue
+		}
+		if _, failed := t.run(within, noMistake); !failed {
 			return t.name, reached, true
 		}
 	}
