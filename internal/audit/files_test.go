@@ -169,6 +169,24 @@ func TestADataDirIsFound(t *testing.T) {
 	}
 }
 
+// TestTheProgressIsThatOfAllLogs, in bytes, with the zeros at their ends.
+func TestTheProgressIsThatOfAllLogs(t *testing.T) {
+	zeros := make([]byte, 100)
+	one, two := from(0, "0 1 */l", "0 1 +/l/"+l1).Bytes, from(2, "10 2 +/l/"+l2).Bytes
+	files := must.Get(txnlog.Find(write(t, map[string][]byte{"log.1": slices.Concat(one, zeros), "log.3": slices.Concat(two, zeros)})))(t)
+	var got []int64
+	must.Get(audit.Audit(t.Context(), files, audit.Config{Path: "/l", Progress: func(read, total int64) {
+		if total != files.Bytes {
+			t.Errorf("%d bytes in all; the files have %d", total, files.Bytes)
+		}
+		got = append(got, read)
+	}}))(t)
+	first := int64(len(one) + len(zeros))
+	if want := []int64{int64(len(one)), first, first + int64(len(two)), files.Bytes}; len(got) != 5 || !slices.Equal(got[1:], want) {
+		t.Errorf("%d; want the end of the first record and %d", got, want)
+	}
+}
+
 // TestTheFiguresOfALine: how long its contenders waited and held, and how the holds ended.
 func TestTheFiguresOfALine(t *testing.T) {
 	h := from(0, "0 1 +/l/"+l1, "10 2 +/l/"+l2, "20 3 +/l/"+l3, "30 4 +/l/lock-0000000004",
