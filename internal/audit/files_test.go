@@ -226,7 +226,7 @@ func TestTheFiguresOfALine(t *testing.T) {
 		"10 1 close", "14 3 -/l/c-write-10-0000000003 +/l/c-writing-10-0000000003", "20 4 +/l/d-write-00-0000000004", "30 3 -/l/c-writing-10-0000000003 =/l=successor",
 		"33 4 -/l/d-write-00-0000000004 +/l/d-writing-00-0000000004")
 	r, _ = auditOf(t, claims, "/l")
-	if l := r.Lines[0]; l.Gap.Count() != 2 || l.Gap.Quantile(1) != 4*time.Millisecond || l.Overtaken != 2 || l.Wait.Quantile(1) != 13*time.Millisecond || l.Waiting != 1 || l.Contenders != 4 {
+	if l := r.Lines[0]; l.Gap.Count() != 2 || l.Gap.Quantile(1) != 4*time.Millisecond || l.Overtaken != 2 || l.Wait.Quantile(1) != 13*time.Millisecond || l.Waiting != 1 || l.Contenders != 4 || l.Left != 0 {
 		t.Errorf("%+v", *l)
 	}
 }
