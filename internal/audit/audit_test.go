@@ -136,6 +136,15 @@ func TestTheTokenOfANumber(t *testing.T) {
 	}
 }
 
+// The data of a hold are those of the application, without marks of the recipes.
+func TestTheDataOfAHold(t *testing.T) {
+	for _, data := range []string{"me", "unlock|me", "zkrecipes:~downgraded|me", "_p_0f8fad5b-d9cb-469f-a165-70867728950e-unlock|zkrecipes:~x|me"} {
+		if _, holds := auditOf(t, from(0, "0 1 +/l/"+l1+"="+data), "/l"); len(holds) != 1 || holds[0].Data != "me" {
+			t.Errorf("%s: %+v", data, holds)
+		}
+	}
+}
+
 // TestWhoHeldWhen: the holds of each recipe, and what is wrong with them.
 func TestWhoHeldWhen(t *testing.T) {
 	const guid = "_c_0f8fad5b-d9cb-469f-a165-70867728950e-"
@@ -204,6 +213,8 @@ func TestWhoHeldWhen(t *testing.T) {
 			[]string{"a-writing-50-0000000001 5-? "}, nil, []string{audit.Removed}},
 		{"two claim it", []string{"0 1 +/l/a-writing-50-0000000001", "1 2 +/l/b-writing-50-0000000002"},
 			[]string{"a-writing-50-0000000001 0-? "}, []string{audit.TwoHolders}, nil},
+		{"a number is written to the path of a lock", []string{"0 1 */l", "0 1 +/l/read-0000000001", "1 2 +/l/read-0000000002", "2 9 =/l=1"},
+			[]string{"read-0000000001 0-? ", "read-0000000002 1-? "}, nil, nil},
 		{"a persistent znode blocks", []string{"0 9 */l/" + l1, "1 1 +/l/" + l2, "5 9 -/l/" + l1},
 			[]string{l2 + " 5-? "}, nil, []string{audit.Persistent}},
 		{"an election of Curator, and other children", []string{"0 1 +/l/x-latch-0000000001", "1 2 +/l/x-latch-0000000002", "2 1 */l/guards-lock-9999999999", "2 1 +/l/member-1", "3 1 close"},

@@ -28,6 +28,8 @@ func TestWhatTheFilesDoNotShow(t *testing.T) {
 	}
 	at3 := logtest.Snapshot(1, 1000, node(l1, 1, 2), node(l2, 2, 3))
 	at4 := logtest.Snapshot(1, 1000, node(l2, 2, 3), node(l3, 3, 5)) // fuzzy: it has what a later transaction has created
+	damaged := bytes.Clone(at3)
+	damaged[len(damaged)-20] ^= 4
 	epoch := from(1<<32, "60 3 +/l/"+l3, "70 2 close=/l/"+l2).Bytes
 	for _, tt := range []struct {
 		name  string
@@ -45,6 +47,7 @@ func TestWhatTheFilesDoNotShow(t *testing.T) {
 		{"the first snapshot is later", map[string][]byte{"log.4": two, "log.6": from(5, "70 2 close").Bytes, "snapshot.4": at4}, []string{"from 0x4 to 0x4 were not checked"},
 			[]string{l2 + " ?-70 closed", l3 + " 70-? "}},
 		{"a torn snapshot", map[string][]byte{"log.4": two, "snapshot.3": at3[:len(at3)-20]}, []string{"snapshot.3: the last record is torn", "no snapshot", "1 contenders left"}, []string{l3 + " 60-? "}},
+		{"a damaged snapshot", map[string][]byte{"log.4": two, "snapshot.3": damaged}, []string{"snapshot.3: the record is corrupt", "no snapshot", "1 contenders left"}, []string{l3 + " 60-? "}},
 		{"a torn record", map[string][]byte{"log.1": one, "log.4": two[:len(two)-1]}, []string{"log.4: the last record is torn"}, []string{l1 + " 0-50 closed", l2 + " 50-? "}},
 		{"a torn record in between", map[string][]byte{"log.1": one[:len(one)-1], "log.4": two}, []string{"log.1: the last record is torn", "no transactions from 0x3 to 0x3", "no snapshot", "1 contenders left"},
 			[]string{l1 + " 0-? unknown", l3 + " 60-? "}},
@@ -104,6 +107,18 @@ func TestTheGrantsOfASnapshot(t *testing.T) {
 			if l.Grants != 0 {
 				t.Errorf("%s: %s has %d grants", last, l.Kind, l.Grants)
 			}
+		}
+	}
+}
+
+// The owner of a container, and of a znode with a time to live, is no session.
+func TestAContainerOfASnapshotBelongsToNoSession(t *testing.T) {
+	for _, owner := range []int64{-1 << 63, -1<<56 | 1000} {
+		snapshot := logtest.Snapshot(1, 1000, txnlog.Node{Path: []byte("/l/" + l1), Czxid: 2, EphemeralOwner: owner})
+		files := must.Get(txnlog.Find(write(t, map[string][]byte{"log.4": from(3, "10 2 +/l/"+l2).Bytes, "snapshot.3": snapshot})))(t)
+		r := must.Get(audit.Audit(t.Context(), files, audit.Config{Path: "/l"}))(t)
+		if got := kinds(r.Events); !slices.Equal(got, []string{audit.Persistent}) || r.Lines[0].Holding != 0 {
+			t.Errorf("owner %#x: events %q, %+v", uint64(owner), got, *r.Lines[0])
 		}
 	}
 }
