@@ -177,7 +177,7 @@ const noMistake = planted.ActiveEnv + "="
 // groupStarted matches a line of go test -v about a group of contract tests.
 var groupStarted = regexp.MustCompile(`(?m)^=== RUN +\S+/contract/(\S+)$`)
 
-// baseline runs each test alone, without a mistake.
+// baseline runs each test alone, without a mistake. A test that fails notices none.
 func baseline(t target, binaries map[string]string, work string) (tests []*test, err error) {
 	add := func(dir, name string, args ...string) {
 		tests = append(tests, &test{dir: dir, binary: binaries[dir], name: name, args: args, reaches: make(map[int]bool)})
@@ -208,7 +208,6 @@ func baseline(t target, binaries map[string]string, work string) (tests []*test,
 			add(dir, "^"+name+"$")
 		}
 	}
-	var mu sync.Mutex
 	forEach(tests, func(t *test) {
 		file := filepath.Join(work, "reached-"+filepath.Base(t.binary)+"-"+strings.ReplaceAll(t.name, "/", "-"))
 		began := time.Now()
@@ -224,9 +223,8 @@ func baseline(t target, binaries map[string]string, work string) (tests []*test,
 			t.reaches[n] = true
 		}
 		if failed {
-			mu.Lock()
-			defer mu.Unlock()
-			err = fmt.Errorf("%s of %s fails without a mistake:\n%s", t.name, t.dir, out)
+			t.reaches = nil
+			fmt.Printf("LEFT OUT %s of %s, which fails without a mistake:\n%s\n", t.name, t.dir, out)
 		}
 	})
 	slices.SortFunc(tests, func(a, b *test) int { return int(a.takes - b.takes) })
@@ -235,7 +233,7 @@ func baseline(t target, binaries map[string]string, work string) (tests []*test,
 		sum += t.takes
 	}
 	fmt.Printf("%d tests take %v, one after the other\n", len(tests), sum.Round(time.Second))
-	return tests, err
+	return tests, nil
 }
 
 // run runs the test. A test that takes longer than within has failed.
