@@ -290,22 +290,25 @@ var (
 // unknown counts the ephemeral sequential children of path that are not among the
 // contenders.
 func (s zkSession) unknown(ctx context.Context, path string, names []string, known []recipes.Contender) (int, error) {
-	count := 0
+	contender := make(map[string]bool, len(known))
+	for _, c := range known {
+		contender[c.Znode] = true
+	}
+	var others []string
 	for _, name := range names {
-		znode := gopath.Join(path, name)
-		if !numbered.MatchString(name) || helper.MatchString(name) || slices.ContainsFunc(known, func(c recipes.Contender) bool { return c.Znode == znode }) {
-			continue
-		}
-		stat, err := s.Session.Stat(ctx, znode)
-		if errors.Is(err, recipes.ErrNoNode) {
-			continue // it has left since the listing
-		}
-		if err != nil {
-			return 0, err
-		}
-		if stat.EphemeralOwner != 0 {
-			count++
+		if znode := gopath.Join(path, name); !contender[znode] && numbered.MatchString(name) && !helper.MatchString(name) {
+			others = append(others, znode)
 		}
 	}
-	return count, nil
+	read, err := s.Session.StatAll(ctx, others)
+	count := 0
+	for _, r := range read {
+		switch {
+		case r.Err == nil && r.Value.EphemeralOwner != 0:
+			count++
+		case r.Err != nil && !errors.Is(r.Err, recipes.ErrNoNode): // that one has left since the listing
+			return 0, r.Err
+		}
+	}
+	return count, err
 }

@@ -221,6 +221,11 @@ func TestMessageThatIsTooLargeIsAnsweredAtOnce(t *testing.T) {
 		asked := time.Now()
 		_, err := lock(t, s, recipes.LockConfig{Data: make([]byte, 8<<10)}).Acquire(ctx(t))
 		matches(t, err, recipes.ErrTooLarge)
+		for _, part := range []string{"4096", "plugin.Limits.Message", "raise it"} { // the value, the setting and what to do
+			if !strings.Contains(err.Error(), part) {
+				t.Errorf("%v; want %q in it", err, part)
+			}
+		}
 		if d := time.Since(asked); d != 0 {
 			t.Errorf("the answer took %v", d)
 		}

@@ -94,6 +94,10 @@ func Error(err error) (e error, answered bool) {
 	if info == nil && s.Code() == codes.Unimplemented {
 		return unsupported(s), true
 	}
+	if info == nil && s.Code() == codes.ResourceExhausted {
+		text := fmt.Sprintf("%s; the plugin's bound is plugin.Limits.Message, 64 MiB by default: send less in one call, or raise it in the plugin", s.Message())
+		return &Remote{text: text, is: []error{recipes.ErrTooLarge}}, false
+	}
 	if info == nil {
 		return &Remote{text: s.Message(), is: []error{byCode(s.Code())}}, false
 	}

@@ -171,16 +171,23 @@ func (l *Line) byCreation(ctx context.Context, tied []Entry) error {
 	if len(tied) < 2 {
 		return nil
 	}
+	paths := make([]string, len(tied))
+	for i, e := range tied {
+		paths[i] = gopath.Join(l.Path, e.Name)
+	}
+	read, err := l.Session.StatAll(ctx, paths)
+	if err != nil {
+		return err
+	}
 	created := make(map[string]int64, len(tied))
-	for _, e := range tied {
-		stat, err := l.Session.Stat(ctx, gopath.Join(l.Path, e.Name))
-		switch {
-		case err == nil:
-			created[e.Name] = stat.Czxid
-		case errors.Is(err, recipes.ErrNoNode):
+	for i, e := range tied {
+		switch r := read[i]; {
+		case r.Err == nil:
+			created[e.Name] = r.Value.Czxid
+		case errors.Is(r.Err, recipes.ErrNoNode):
 			created[e.Name] = math.MaxInt64
 		default:
-			return err
+			return r.Err
 		}
 	}
 	slices.SortStableFunc(tied, func(a, b Entry) int { return cmp.Compare(created[a.Name], created[b.Name]) })

@@ -9,8 +9,6 @@ import (
 	"sync"
 	"time"
 
-	"golang.org/x/sync/errgroup"
-
 	"github.com/zkrecipes/zkrecipes/recipes"
 	"github.com/zkrecipes/zkrecipes/recipes/zookeeper/internal/session"
 	"github.com/zkrecipes/zkrecipes/recipes/zookeeper/internal/znode"
@@ -189,9 +187,6 @@ func (b *Busy) unchanged(line string, parent session.Stat) bool {
 	return ok && seen == listingOf(parent)
 }
 
-// parallelReads limits how many reads one call of ReadContenders sends at the same time.
-const parallelReads = 16
-
 // Parent is the result of reading a path at which contenders wait.
 type Parent struct {
 	Path  string
@@ -263,30 +258,21 @@ func (p Parent) InLine(ctx context.Context, s *session.Session, kind recipes.Kin
 
 // Contenders reads these children, in the given order. It omits those that are deleted.
 func (p Parent) Contenders(ctx context.Context, s *session.Session, kind recipes.Kind, entries []Entry) ([]recipes.Contender, error) {
-	found := make([]recipes.Contender, len(entries))
-	g, ctx := errgroup.WithContext(ctx)
-	g.SetLimit(parallelReads)
+	paths := make([]string, len(entries))
 	for i, e := range entries {
-		g.Go(func() error {
-			path := gopath.Join(p.Path, e.Name)
-			node, err := s.Get(ctx, path)
-			if errors.Is(err, recipes.ErrNoNode) {
-				return nil
-			}
-			if err != nil {
-				return err
-			}
-			found[i] = e.Contender(kind, path, node)
-			return nil
-		})
+		paths[i] = gopath.Join(p.Path, e.Name)
 	}
-	if err := g.Wait(); err != nil {
+	read, err := s.GetAll(ctx, paths)
+	if err != nil {
 		return nil, err
 	}
-	present := found[:0]
-	for _, c := range found {
-		if c.Znode != "" {
-			present = append(present, c)
+	present := make([]recipes.Contender, 0, len(entries))
+	for i, r := range read {
+		switch {
+		case r.Err == nil:
+			present = append(present, entries[i].Contender(kind, paths[i], r.Value))
+		case !errors.Is(r.Err, recipes.ErrNoNode):
+			return nil, r.Err
 		}
 	}
 	return present, nil

@@ -3,7 +3,10 @@ package session
 import (
 	"context"
 	"errors"
+	"slices"
 	"time"
+
+	"golang.org/x/time/rate"
 
 	"github.com/zkrecipes/zkrecipes/recipes"
 	"github.com/zkrecipes/zkrecipes/recipes/zookeeper/internal/conn"
@@ -91,20 +94,98 @@ func readAgain[T any](ctx context.Context, s *Session, what, path string, f func
 
 // paced is ask for a read that sets no watch: SessionConfig.ReadsPerSecond delays it.
 func paced[T any](ctx context.Context, s *Session, what, path string, request conn.Request, read func(conn.Reply) (T, error)) (none T, _ error) {
-	if s.pace != nil {
-		turn := s.pace.Reserve()
-		timer := time.NewTimer(turn.Delay())
-		defer timer.Stop()
-		select {
-		case <-timer.C:
-		case <-s.Done():
-			return none, s.Err()
-		case <-ctx.Done():
-			turn.Cancel() // otherwise later reads would wait for it
-			return none, s.Interrupted(what+" "+path, ctx)
-		}
+	if err := s.awaitTurn(ctx, 1, what, path); err != nil {
+		return none, err
 	}
 	return ask(ctx, s, what, path, request, read)
+}
+
+// awaitTurn waits until SessionConfig.ReadsPerSecond allows n reads.
+func (s *Session) awaitTurn(ctx context.Context, n int, what, path string) error {
+	if s.pace == nil {
+		return nil
+	}
+	turn := s.pace.ReserveN(time.Now(), n)
+	timer := time.NewTimer(turn.Delay())
+	defer timer.Stop()
+	select {
+	case <-timer.C:
+		return nil
+	case <-s.Done():
+		return s.Err()
+	case <-ctx.Done():
+		turn.Cancel() // otherwise later reads would wait for it
+		return s.Interrupted(what+" "+path, ctx)
+	}
+}
+
+// readsAtOnce is how many reads of one call are sent in one write, before any of their replies.
+// It bounds what a server must queue for the session, and how long a ping waits behind them.
+const readsAtOnce = 128
+
+// newPace returns the limiter of SessionConfig.ReadsPerSecond. Reads of one call are sent together
+// if they are due within 10 ms.
+func newPace(reads rate.Limit) *rate.Limiter {
+	return rate.NewLimiter(reads, min(max(1, int(reads/100)), readsAtOnce))
+}
+
+// Read is the answer to one of several reads: a value, or the server's error, such as ErrNoNode.
+type Read[T any] struct {
+	Value T
+	Err   error
+}
+
+// GetAll is Get for several znodes. It returns their answers in the order of the paths. An error is
+// the call's own, and no answer of the server.
+func (s *Session) GetAll(ctx context.Context, paths []string) ([]Read[Node], error) {
+	return readAll(ctx, s, "read", paths, conn.Get, conn.Reply.Node)
+}
+
+// StatAll is Stat for several znodes, like GetAll.
+func (s *Session) StatAll(ctx context.Context, paths []string) ([]Read[Stat], error) {
+	return readAll(ctx, s, "read", paths, conn.Exists, conn.Reply.Stat)
+}
+
+// ChildrenAll is Children for several znodes, like GetAll.
+func (s *Session) ChildrenAll(ctx context.Context, paths []string) ([]Read[[]string], error) {
+	names := func(r conn.Reply) ([]string, error) {
+		l, err := r.Listing()
+		return l.Names, err
+	}
+	return readAll(ctx, s, "list", paths, conn.Children, names)
+}
+
+// readAll sends up to readsAtOnce requests in one write. So the time for many reads depends on the
+// server, and hardly on the network's round trip. Only one group is outstanding at a time.
+func readAll[T any](ctx context.Context, s *Session, what string, paths []string, request func(path string, watch bool) conn.Request, read func(conn.Reply) (T, error)) ([]Read[T], error) {
+	most := readsAtOnce
+	if s.pace != nil {
+		most = s.pace.Burst()
+	}
+	all := make([]Read[T], 0, len(paths))
+	for group := range slices.Chunk(paths, most) {
+		if err := s.awaitTurn(ctx, len(group), what, group[0]); err != nil {
+			return nil, err
+		}
+		requests := make([]conn.Request, len(group))
+		for i, path := range group {
+			requests[i] = request(s.full(path), false)
+		}
+		replies, err := readAgain(ctx, s, what, group[0], func(ctx context.Context) ([]conn.Reply, error) {
+			return s.exchangeOn(ctx, s.wire.Current(), requests...)
+		})
+		if err != nil {
+			return nil, err
+		}
+		for i, reply := range replies {
+			value, err := read(reply)
+			if err != nil {
+				err = answer(what, group[i], err)
+			}
+			all = append(all, Read[T]{value, err})
+		}
+	}
+	return all, nil
 }
 
 // Children returns the names of a znode's children, in no particular order.

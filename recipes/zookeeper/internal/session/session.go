@@ -106,7 +106,7 @@ func prepare(cfg recipes.SessionConfig, dial DialFunc, start time.Time) (*Sessio
 		shutdown: make(chan struct{}),
 	}
 	if cfg.ReadsPerSecond > 0 {
-		s.pace = rate.NewLimiter(rate.Limit(cfg.ReadsPerSecond), 1)
+		s.pace = newPace(rate.Limit(cfg.ReadsPerSecond))
 	}
 	s.ctx, s.cancel = context.WithCancelCause(context.Background())
 	s.patience, s.giveUp = context.WithCancel(context.Background())

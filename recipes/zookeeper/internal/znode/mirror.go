@@ -39,19 +39,103 @@ const (
 	Single                // Root alone
 )
 
-// parallelReads limits how many reads a mirror sends at the same time.
-const parallelReads = 16
+// reads reports whether the data of a znode are part of the selection, and lists whether the names
+// of its children are needed.
+func (s Selection) reads(path string) bool { return s.Scope != Children || path != s.Root }
 
-// Read reads the selected znodes once. If the root does not exist, the result is empty.
-func Read(ctx context.Context, s *session.Session, selection Selection) (Nodes, error) {
-	m := &mirror{session: s, Selection: selection}
-	if err := m.update(ctx); err != nil {
-		return nil, err
-	}
-	return m.selected(), nil
+func (s Selection) lists(path string) bool {
+	return s.Scope == Tree || s.Scope == Children && path == s.Root
 }
 
-// mirror holds the selected znodes. An update reads only what a watch has reported, or
+// below returns the paths of the children that are selected.
+func (s Selection) below(path string, names []string) []string {
+	paths := make([]string, 0, len(names))
+	for _, name := range names {
+		if !s.Named || !strings.HasPrefix(name, "_c_") {
+			paths = append(paths, gopath.Join(path, name))
+		}
+	}
+	return paths
+}
+
+// Read reads the selected znodes once, level by level. If the root does not exist, the result is
+// empty.
+func Read(ctx context.Context, s *session.Session, selection Selection) (Nodes, error) {
+	nodes := Nodes{}
+	for level := []string{selection.Root}; len(level) > 0; {
+		if selection.reads(level[0]) {
+			exist, err := readLevel(ctx, s, selection, level, nodes)
+			if err != nil {
+				return nil, err
+			}
+			level = exist
+		}
+		if len(level) == 0 || !selection.lists(level[0]) {
+			break
+		}
+		listings, err := s.ChildrenAll(ctx, level)
+		if err != nil {
+			return nil, err
+		}
+		var next []string
+		for i, l := range listings {
+			switch {
+			case l.Err == nil:
+				next = append(next, selection.below(level[i], l.Value)...)
+			case errors.Is(l.Err, recipes.ErrNoNode): // deleted since it was read
+				delete(nodes, level[i])
+			default:
+				return nil, l.Err
+			}
+		}
+		level = next
+	}
+	return nodes, nil
+}
+
+// readLevel adds the znodes of these paths that exist to nodes, and returns their paths.
+func readLevel(ctx context.Context, s *session.Session, selection Selection, paths []string, nodes Nodes) (exist []string, err error) {
+	read, err := s.GetAll(ctx, paths)
+	if err != nil {
+		return nil, err
+	}
+	var hidden []string
+	for i, r := range read {
+		switch {
+		case r.Err == nil:
+			nodes[paths[i]] = r.Value
+			exist = append(exist, paths[i])
+		case selection.Partial && unreadable(r.Err):
+			hidden = append(hidden, paths[i])
+		case !errors.Is(r.Err, recipes.ErrNoNode):
+			return nil, r.Err
+		}
+	}
+	stats, err := s.StatAll(ctx, hidden)
+	if err != nil {
+		return nil, err
+	}
+	for i, r := range stats {
+		switch {
+		case r.Err == nil || errors.Is(r.Err, recipes.ErrAccessDenied): // since ZooKeeper 3.9 the permission to read covers the record
+			nodes[hidden[i]] = session.Node{Unreadable: true, Stat: r.Value}
+			exist = append(exist, hidden[i])
+		case !errors.Is(r.Err, recipes.ErrNoNode):
+			return nil, r.Err
+		}
+	}
+	return exist, nil
+}
+
+// unreadable reports whether a znode exists whose data the session cannot read.
+func unreadable(err error) bool {
+	return errors.Is(err, recipes.ErrAccessDenied) || errors.Is(err, recipes.ErrTooLarge)
+}
+
+// parallelReads limits how many watched reads a mirror sends at the same time.
+const parallelReads = 16
+
+// mirror holds the selected znodes, and watches them. An update reads only what a watch has reported, or
 // everything after a lost connection. A mirror belongs to one goroutine.
 //
 // A persistent recursive watch would replace one or two watches per znode, but neither
@@ -59,7 +143,6 @@ func Read(ctx context.Context, s *session.Session, selection Selection) (Nodes, 
 type mirror struct {
 	Selection
 	session *session.Session
-	watch   bool
 
 	nodes        map[string]*mirrored
 	disconnected <-chan struct{}
@@ -121,12 +204,7 @@ func (m *mirror) walk(ctx context.Context) error {
 				continue // it was deleted since the listing, or could not be read
 			}
 			found[path] = read[i]
-			for _, name := range read[i].names {
-				if m.Named && strings.HasPrefix(name, "_c_") {
-					continue
-				}
-				next = append(next, gopath.Join(path, name))
-			}
+			next = append(next, m.below(path, read[i].names)...)
 		}
 		if err != nil {
 			m.retain(found)
@@ -157,20 +235,19 @@ func (m *mirror) read(ctx, life context.Context, path string, old *mirrored) (*m
 	if old != nil {
 		*n = *old
 	}
-	isRoot := path == m.Root
 	var err error
-	if (m.Scope != Children || !isRoot) && stale(n.data) {
+	if m.reads(path) && stale(n.data) {
 		n.node, n.data, err = m.get(ctx, path)
 		m.listen(life, n.data)
 	}
-	if err == nil && (m.Scope == Tree || m.Scope == Children && isRoot) && stale(n.children) {
-		n.names, n.children, err = m.list(ctx, path)
+	if err == nil && m.lists(path) && stale(n.children) {
+		n.names, n.children, err = m.session.ChildrenW(ctx, path)
 		m.listen(life, n.children)
 	}
 	if !errors.Is(err, recipes.ErrNoNode) {
 		return n, err
 	}
-	if !isRoot || !m.watch {
+	if path != m.Root {
 		return nil, nil // then the parent's watch has fired
 	}
 	exists, created, err := m.session.ExistsW(life, path)
@@ -182,15 +259,8 @@ func (m *mirror) read(ctx, life context.Context, path string, old *mirrored) (*m
 }
 
 func (m *mirror) get(ctx context.Context, path string) (session.Node, *session.Watch, error) {
-	var node session.Node
-	var changed *session.Watch
-	var err error
-	if m.watch {
-		node, changed, err = m.session.GetW(ctx, path)
-	} else {
-		node, err = m.session.Get(ctx, path)
-	}
-	if m.Partial && (errors.Is(err, recipes.ErrAccessDenied) || errors.Is(err, recipes.ErrTooLarge)) {
+	node, changed, err := m.session.GetW(ctx, path)
+	if m.Partial && unreadable(err) {
 		node, changed = session.Node{Unreadable: true}, nil
 		node.Stat, err = m.session.Stat(ctx, path)
 		if errors.Is(err, recipes.ErrAccessDenied) {
@@ -198,14 +268,6 @@ func (m *mirror) get(ctx context.Context, path string) (session.Node, *session.W
 		}
 	}
 	return node, changed, err
-}
-
-func (m *mirror) list(ctx context.Context, path string) ([]string, *session.Watch, error) {
-	if m.watch {
-		return m.session.ChildrenW(ctx, path)
-	}
-	names, err := m.session.Children(ctx, path)
-	return names, nil, err
 }
 
 func stale(w *session.Watch) bool { return w == nil || session.Happened(w.Fired()) }
@@ -234,7 +296,7 @@ func (m *mirror) listen(life context.Context, w *session.Watch) {
 // latest. The channel is closed when ctx is done, the session is lost, or reading fails. A
 // failure is logged with the root's path under the key what.
 func Observe[T any](ctx context.Context, s *session.Session, selection Selection, what string, view func(Nodes) T) (<-chan T, error) {
-	m := &mirror{session: s, Selection: selection, watch: true, wake: make(chan struct{}, 1)}
+	m := &mirror{session: s, Selection: selection, wake: make(chan struct{}, 1)}
 	ctx, cancel := context.WithCancel(ctx)
 	end := func(err error) {
 		cancel()
