@@ -26,18 +26,9 @@ func (n names) name(name string) recipe {
 	return r
 }
 
-func (n names) request(id, name string, data []byte) *pb.RegisterNameRequest {
-	return &pb.RegisterNameRequest{
-		Session: n.s.handle, RequestId: id, Path: n.path, Name: name, Data: data, Persistent: id == "",
-	}
-}
-
 func (n names) Register(ctx context.Context, name string, data []byte) (recipes.Registration, error) {
-	g, _, err := n.name(name).acquire(ctx, "names", nil, func(ctx context.Context, id string, resumed *pb.Grant) (answer, error) {
-		ask := n.request(id, name, data)
-		ask.Resumed = resumed
-		return n.s.names.RegisterName(ctx, ask)
-	})
+	m := &pb.AcquireRequest_Names{Names: &pb.Names{Name: name}}
+	g, _, err := n.name(name).acquire(ctx, "names", &pb.AcquireRequest{Data: data, Recipe: m}, nil)
 	if err != nil {
 		return nil, err
 	}
@@ -46,7 +37,8 @@ func (n names) Register(ctx context.Context, name string, data []byte) (recipes.
 }
 
 func (n names) RegisterPersistent(ctx context.Context, name string, data []byte) error {
-	return change(ctx, n.name(name), once, n.s.names.RegisterName, n.request("", name, data))
+	return change(ctx, n.name(name), once, n.s.names.RegisterName,
+		&pb.RegisterNameRequest{Session: n.s.handle, Path: n.path, Name: name, Data: data})
 }
 
 func (n names) Unregister(ctx context.Context, name string, token recipes.Token) error {
@@ -100,17 +92,13 @@ func (s *session) Group(path string, cfg recipes.GroupConfig) (recipes.Group, er
 }
 
 func (g group) Join(ctx context.Context, data []byte) (recipes.Membership, error) {
-	m, _, err := g.acquire(ctx, "group", nil, func(ctx context.Context, id string, resumed *pb.Grant) (answer, error) {
-		return g.s.groups.Join(ctx, &pb.JoinRequest{
-			Session: g.s.handle, RequestId: id, Path: g.path, Name: g.cfg.Name, Data: data, Dialect: g.dialect, Resumed: resumed,
-			EndsWithHost: g.cfg.EndsWithProcess,
-		})
-	})
+	m := &pb.AcquireRequest_Group{Group: &pb.Group{Name: g.cfg.Name, EndsWithHost: g.cfg.EndsWithProcess}}
+	member, _, err := g.acquire(ctx, "group", &pb.AcquireRequest{Data: data, Recipe: m}, nil)
 	if err != nil {
 		return nil, err
 	}
-	m.Done() // the removal of a member is always reported
-	return membership{m}, nil
+	member.Done() // the removal of a member is always reported
+	return membership{member}, nil
 }
 
 type membership struct{ *remoteGrant }

@@ -18,16 +18,16 @@ type remoteGrant struct {
 	s      *session
 	id     string // the request id of the call that asked for it
 	recipe string
-	needs  string // a capability of the plugins that can resume it; may be ""
 	token  recipes.Token
 	znode  string
 
-	ask   acquirer      // resumes it in another plugin
 	lost  chan struct{} // closed when err is set
 	watch sync.Once
 
 	location
-	watched bool // the plugin reports its loss; under the session's mu
+	// Under the session's mu:
+	request *pb.AcquireRequest // what asked for it, and resumes it in another plugin
+	watched bool               // the plugin reports its loss
 
 	mu      sync.Mutex
 	err     error

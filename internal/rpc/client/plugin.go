@@ -4,12 +4,10 @@ import (
 	"context"
 	"fmt"
 	"sync"
-	"sync/atomic"
 
 	"google.golang.org/grpc"
 
 	"github.com/zkrecipes/zkrecipes/internal/rpc/carry"
-	pb "github.com/zkrecipes/zkrecipes/plugin/proto/zkrecipes/v1"
 	"github.com/zkrecipes/zkrecipes/recipes"
 )
 
@@ -17,8 +15,7 @@ import (
 type Plugin struct {
 	client *Client
 	conn   *carry.Conn
-	died   func(context.Context) bool      // nil if no session outlives it
-	info   atomic.Pointer[pb.InfoResponse] // nil before the plugin was asked
+	died   func(context.Context) bool // nil if no session outlives it
 
 	ctx    context.Context // its cause is the reason why its sessions are lost
 	cancel context.CancelCauseFunc
@@ -65,19 +62,6 @@ func (c *Client) Use(p *Plugin, resumes bool) {
 	c.current, c.resumes = p, resumes
 	close(c.replaced)
 	c.replaced = make(chan struct{})
-}
-
-// Capabilities returns the plugin's capabilities. Each plugin is asked once.
-func (p *Plugin) Capabilities(ctx context.Context) ([]string, error) {
-	if known := p.info.Load(); known != nil {
-		return known.GetCapabilities(), nil
-	}
-	info, err := p.client.plugins.Info(p.to(ctx), &pb.InfoRequest{})
-	if err != nil {
-		return nil, err
-	}
-	p.info.Store(info)
-	return info.GetCapabilities(), nil
 }
 
 // Fail ends the sessions that this plugin serves, in the way of Client.Fail.

@@ -15,7 +15,6 @@ import (
 // A way says how a unary call is made. The zero value is a read.
 type way struct {
 	counted bool          // Pause waits for the call
-	needs   string        // a capability; without it the plugin does not get the call
 	waiter  *waiter       // may be nil; a call with a waiter can be made before DropRest, if it is offered a turn
 	left    time.Duration // how long the call may continue once the session is over
 
@@ -99,10 +98,7 @@ func (s *session) send(ctx context.Context, how way, rpc func(context.Context) e
 	left := how.left // the function below must not keep the rest of how alive
 	calling, cancel := context.WithCancel(ctx)
 	stop := context.AfterFunc(s.over, func() { time.AfterFunc(left, cancel) })
-	to := t.plugin.to(calling)
-	if err = needs(to, how.needs); err == nil {
-		err = rpc(to)
-	}
+	err = rpc(t.plugin.to(calling))
 	stop()
 	cancel()
 	if how.counted {

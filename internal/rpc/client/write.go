@@ -84,16 +84,7 @@ func writeAs[Q, A any](ctx context.Context, g *remoteGrant, what string, ask met
 	if err := g.Err(); err != nil {
 		return fmt.Errorf("%s: %w", what, err)
 	}
-	how := way{once: true, counted: true}
-	for _, op := range ops {
-		switch {
-		case op.Kind() == "delete key":
-			how.needs = "delete-key" // such a plugin has the older "held" too
-		case op.Kind() == "held" && how.needs == "":
-			how.needs = "held"
-		}
-	}
-	err := g.s.complete(ctx, how, func(ctx context.Context) error { _, err := ask(ctx, request); return err })
+	err := g.s.complete(ctx, way{once: true, counted: true}, func(ctx context.Context) error { _, err := ask(ctx, request); return err })
 	if err == nil {
 		return nil
 	}

@@ -258,6 +258,21 @@ func TestAFailedCallWaitsForTheEndOfItsPlugin(t *testing.T) {
 	}
 }
 
+// endingAcquire is a plugin that ends during Acquire.
+type endingAcquire struct {
+	pb.GrantServiceClient
+	next *generation
+	t    *testing.T
+}
+
+func (e endingAcquire) Acquire(_ context.Context, r *pb.AcquireRequest, _ ...grpc.CallOption) (*pb.AcquireResponse, error) {
+	if r.GetResumed().GetZnode() != "/l/lock-1" {
+		e.t.Errorf("it resumes %v", r.GetResumed())
+	}
+	close(e.next.ended)
+	return nil, status.Error(codes.Unavailable, "the connection has ended")
+}
+
 // A waiter takes its turn, its plugin ends, and the next plugin cannot resume sessions. The
 // waiter must not take that for a refusal of its place: it would then call again for ever.
 func TestAWaiterOfASessionThatIsRefusedGivesUp(t *testing.T) {
@@ -268,13 +283,8 @@ func TestAWaiterOfASessionThatIsRefusedGivesUp(t *testing.T) {
 		s.mu.Unlock()
 		next, got := of(), make(chan error, 1)
 		go func() {
-			_, _, err := recipe{s: s}.acquire(t.Context(), "lock", nil, func(_ context.Context, _ string, resumed *pb.Grant) (answer, error) {
-				if resumed.GetZnode() != "/l/lock-1" {
-					t.Errorf("it resumes %v", resumed)
-				}
-				close(next.ended)
-				return nil, status.Error(codes.Unavailable, "the connection has ended")
-			})
+			s.grants = endingAcquire{next: next, t: t}
+			_, _, err := recipe{s: s}.acquire(t.Context(), "lock", &pb.AcquireRequest{}, nil)
 			got <- err
 		}()
 		synctest.Wait()
