@@ -46,7 +46,7 @@ func (r recipe) acquire(ctx context.Context, name string, ask *pb.AcquireRequest
 	}()
 	for {
 		var a *pb.AcquireResponse
-		err := s.complete(ctx, way{waiter: w}, func(ctx context.Context) (err error) {
+		err := s.complete(ctx, callOptions{waiter: w}, func(ctx context.Context) (err error) {
 			if t := w.on; ask.Announce { // mu is not needed: only this goroutine sets w.on
 				ctx = carry.WithEarly(ctx, func(part []byte) {
 					if p, ok := wire.EarlyPlace(part); ok {
@@ -105,7 +105,7 @@ func resuming(ask *pb.AcquireRequest, resumed *pb.Grant) *pb.AcquireRequest {
 // abandon cancels the request with that id in the plugin, in the background.
 func (s *session) abandon(id string) {
 	s.spawn(func() { // it does not run once the session is over: no grant is left then
-		_ = s.persist(s.over, way{counted: true}, func(ctx context.Context) error {
+		_ = s.persist(s.over, callOptions{awaited: true}, func(ctx context.Context) error {
 			_, err := s.grants.Abandon(ctx, &pb.AbandonRequest{Session: s.handle, RequestId: id})
 			return err
 		})

@@ -21,11 +21,11 @@ func (s *session) Barrier(path string) (recipes.Barrier, error) {
 }
 
 func (b barrier) Set(ctx context.Context, data []byte) error {
-	return change(ctx, b.recipe, once, b.s.barriers.SetBarrier, &pb.SetBarrierRequest{Session: b.s.handle, Path: b.path, Data: data})
+	return change(ctx, b.recipe, sentOnce, b.s.barriers.SetBarrier, &pb.SetBarrierRequest{Session: b.s.handle, Path: b.path, Data: data})
 }
 
 func (b barrier) Remove(ctx context.Context) error {
-	return change(ctx, b.recipe, once, b.s.barriers.RemoveBarrier, &pb.RemoveBarrierRequest{Session: b.s.handle, Path: b.path})
+	return change(ctx, b.recipe, sentOnce, b.s.barriers.RemoveBarrier, &pb.RemoveBarrierRequest{Session: b.s.handle, Path: b.path})
 }
 
 func (b barrier) Wait(ctx context.Context) error {
@@ -77,7 +77,7 @@ func (p *passage) Leave(ctx context.Context) error {
 	p.s.checkClock()
 	p.leave()
 	p.lose(recipes.ErrReleased)
-	err := p.s.complete(ctx, way{}, func(ctx context.Context) error {
+	err := p.s.complete(ctx, callOptions{}, func(ctx context.Context) error {
 		_, err := p.s.doubleBarriers.LeaveDoubleBarrier(ctx, &pb.LeaveDoubleBarrierRequest{Session: p.s.handle, RequestId: p.id})
 		return err
 	})

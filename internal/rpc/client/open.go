@@ -23,7 +23,7 @@ func (c *Client) Open(ctx context.Context, cfg recipes.SessionConfig) (recipes.C
 	return c.Plugin().Open(ctx, cfg)
 }
 
-// Open opens a session through this plugin, in the way of Client.Open.
+// Open opens a session through this plugin, like Client.Open.
 func (p *Plugin) Open(ctx context.Context, cfg recipes.SessionConfig) (recipes.Client, error) {
 	cfg, err := cfg.Normalize()
 	if err != nil {

@@ -64,7 +64,7 @@ func (c *Client) Use(p *Plugin, resumes bool) {
 	c.replaced = make(chan struct{})
 }
 
-// Fail ends the sessions that this plugin serves, in the way of Client.Fail.
+// Fail ends the sessions that this plugin serves, like Client.Fail.
 func (p *Plugin) Fail(reason error) { p.cancel(reason) }
 
 // ProcessEnded must be called when the plugin's process has ended. It returns when no session

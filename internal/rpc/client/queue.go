@@ -74,7 +74,7 @@ func (q *queue) put(ctx context.Context, priority int, data [][]byte) ([]recipes
 		return nil, nil
 	}
 	id := q.s.requestID()
-	return write(ctx, q.recipe, once.by(id), q.s.queues.PutElements, &pb.PutElementsRequest{
+	return write(ctx, q.recipe, sentOnce.abandonable(id), q.s.queues.PutElements, &pb.PutElementsRequest{
 		Session: q.s.handle, Path: q.path, Dialect: q.dialect, Queue: q.message(), Priority: int32(priority), Data: data, RequestId: id,
 	}, func(a *pb.PutElementsResponse) []recipes.ElementID { return wire.ElementIDs(a.GetIds(), len(data)) })
 }
@@ -113,7 +113,7 @@ func (q *queue) Take(ctx context.Context) (recipes.Element, error) {
 // has the only copy of the element, so a failed call may have lost it.
 func (q *queue) takeUnclaimed(ctx context.Context) (recipes.Element, error) {
 	id := q.s.requestID()
-	return write(ctx, q.recipe, once.by(id), q.s.queues.TakeElement, &pb.TakeElementRequest{
+	return write(ctx, q.recipe, sentOnce.abandonable(id), q.s.queues.TakeElement, &pb.TakeElementRequest{
 		Session: q.s.handle, RequestId: id, Path: q.path, Dialect: q.dialect, Queue: q.message(),
 	}, func(a *pb.TakeElementResponse) recipes.Element { return wire.Element(a.GetElement()) })
 }
@@ -202,7 +202,7 @@ func (d *delivery) endLocally() error {
 
 func (d *delivery) call(ack bool) error {
 	calls := 0
-	err := d.s.persist(d.s.over, way{counted: true}, func(ctx context.Context) error {
+	err := d.s.persist(d.s.over, callOptions{awaited: true}, func(ctx context.Context) error {
 		calls++
 		if ack {
 			_, err := d.s.queues.AcknowledgeElement(ctx, &pb.AcknowledgeElementRequest{Session: d.s.handle, RequestId: d.id})

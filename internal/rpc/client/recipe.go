@@ -78,21 +78,21 @@ func read[Q, A, T any](ctx context.Context, r recipe, ask method[Q, A], request 
 		return none, r.invalid
 	}
 	var answer A
-	err = r.s.complete(ctx, way{}, func(ctx context.Context) (err error) { answer, err = ask(ctx, request); return err })
+	err = r.s.complete(ctx, callOptions{}, func(ctx context.Context) (err error) { answer, err = ask(ctx, request); return err })
 	if err != nil {
 		return none, r.s.explain(ctx, r.what, err)
 	}
 	return convert(answer), nil
 }
 
-// write makes a call that changes something; how says whether it may be repeated. On error the
+// write makes a call that changes something; options say whether it may be repeated. On error the
 // result is zero.
-func write[Q, A, T any](ctx context.Context, r recipe, how way, ask method[Q, A], request Q, convert func(A) T) (none T, err error) {
+func write[Q, A, T any](ctx context.Context, r recipe, options callOptions, ask method[Q, A], request Q, convert func(A) T) (none T, err error) {
 	if r.invalid != nil {
 		return none, r.invalid
 	}
 	var answer A
-	err = r.s.write(ctx, how, func(ctx context.Context) (err error) { answer, err = ask(ctx, request); return err })
+	err = r.s.write(ctx, options, func(ctx context.Context) (err error) { answer, err = ask(ctx, request); return err })
 	if err != nil {
 		return none, r.s.explainWrite(ctx, r.what, err)
 	}
@@ -100,8 +100,8 @@ func write[Q, A, T any](ctx context.Context, r recipe, how way, ask method[Q, A]
 }
 
 // change makes a write without a result.
-func change[Q, A any](ctx context.Context, r recipe, how way, ask method[Q, A], request Q) error {
-	_, err := write(ctx, r, how, ask, request, nothing)
+func change[Q, A any](ctx context.Context, r recipe, options callOptions, ask method[Q, A], request Q) error {
+	_, err := write(ctx, r, options, ask, request, nothing)
 	return err
 }
 
@@ -191,7 +191,7 @@ type watcher[M any] struct {
 // begin opens a stream and reads its first message.
 func (w *watcher[M]) begin(ctx context.Context) error {
 	for {
-		t, err := w.s.enter(ctx, way{})
+		t, err := w.s.enter(ctx, callOptions{})
 		if err != nil {
 			return err
 		}

@@ -161,7 +161,7 @@ func (r *revocation) await() {
 		case <-wait.Done():
 		}
 	}()
-	err := s.persist(wait, way{}, func(ctx context.Context) error {
+	err := s.persist(wait, callOptions{}, func(ctx context.Context) error {
 		_, err := s.readWriteLocks.AwaitRevocation(ctx, &pb.AwaitRevocationRequest{Session: s.handle, RequestId: r.g.id})
 		return err
 	})

@@ -68,13 +68,13 @@ func TestARepeatedCallWhoseOutcomeIsUnknown(t *testing.T) {
 // The plugin has ended while the call waited for its connection. So the next plugin makes the
 // call, and its outcome is known.
 func TestAWriteThatItsConnectionDidNotSendIsMadeByTheNextPlugin(t *testing.T) {
-	for name, how := range map[string]way{"once": once.by("1"), "repeated": repeated(answers)} {
+	for name, options := range map[string]callOptions{"once": sentOnce.abandonable("1"), "repeated": repeated(answers)} {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				s, of := resumable(t)
 				s.grants = nil // the call is not abandoned
 				first, next, calls := s.latest(), of(), 0
-				err := s.write(t.Context(), how, func(context.Context) error {
+				err := s.write(t.Context(), options, func(context.Context) error {
 					if calls++; calls == 1 {
 						s.serving.Store(next)
 						close(first.ended)
@@ -101,7 +101,10 @@ func TestAWriteThatWasNotSentHasNoUnknownOutcome(t *testing.T) {
 			return 0, nil
 		}
 		plain, guarded := make(chan error), make(chan error)
-		go func() { _, err := write(t.Context(), recipe{s: s, what: "it"}, once, sends, 0, nothing); plain <- err }()
+		go func() {
+			_, err := write(t.Context(), recipe{s: s, what: "it"}, sentOnce, sends, 0, nothing)
+			plain <- err
+		}()
 		go func() {
 			guarded <- writeAs(t.Context(), &remoteGrant{s: s, lost: make(chan struct{})}, "it", sends, 0)
 		}()
@@ -238,7 +241,7 @@ func TestAFailedCallWaitsForTheEndOfItsPlugin(t *testing.T) {
 			})
 			defer end.Stop()
 			broken := status.Error(codes.Unavailable, "the connection broke")
-			err := s.complete(t.Context(), way{}, func(context.Context) error {
+			err := s.complete(t.Context(), callOptions{}, func(context.Context) error {
 				if calls++; calls == 1 {
 					return broken
 				}
@@ -376,7 +379,7 @@ func (l *listened) AfterFunc(func()) (stop func() bool) {
 func TestACallLeavesNothingInItsContext(t *testing.T) {
 	s, _ := resumable(t)
 	ctx := &listened{Context: t.Context(), done: make(chan struct{})}
-	must.Do(t, s.complete(ctx, way{}, func(context.Context) error {
+	must.Do(t, s.complete(ctx, callOptions{}, func(context.Context) error {
 		if ctx.by.Load() == 0 {
 			t.Error("the call does not end with its context")
 		}
