@@ -107,7 +107,9 @@ func (p *Plugin) attach(ctx context.Context, conn *grpc.ClientConn) error {
 		_, err = st.Recv()
 	}
 	if err == nil && p.client == nil {
-		p.can, err = p.link.Capabilities(ctx)
+		var info *pb.InfoResponse
+		info, err = p.service.Info(ctx, &pb.InfoRequest{})
+		p.can = info.GetCapabilities()
 	}
 	if !stop() && err == nil {
 		err = ctx.Err()

@@ -41,7 +41,7 @@ func (e exporter) ExportSpans(_ context.Context, spans []sdktrace.ReadOnlySpan) 
 
 func (e exporter) Shutdown(context.Context) error { return nil }
 
-const acquireSpan = "zkrecipes.v1.LockService/Acquire"
+const acquireSpan = "zkrecipes.v1.GrantService/Acquire"
 
 // TestTraceCrossesTheProcesses: the application's span is the parent of the host's, which is
 // the parent of the plugin's.

@@ -19,6 +19,7 @@ import (
 	"github.com/zkrecipes/zkrecipes/host"
 	"github.com/zkrecipes/zkrecipes/internal/rpc/handshake"
 	"github.com/zkrecipes/zkrecipes/internal/rpc/server"
+	"github.com/zkrecipes/zkrecipes/internal/rpc/wire"
 	"github.com/zkrecipes/zkrecipes/internal/testing/fake"
 	"github.com/zkrecipes/zkrecipes/internal/testing/must"
 	pb "github.com/zkrecipes/zkrecipes/plugin/proto/zkrecipes/v1"
@@ -52,11 +53,23 @@ func (f serviceFilter) RegisterService(d *grpc.ServiceDesc, impl any) {
 	}
 }
 
-// serveOlder is a plugin with few of the recipes.
+// serveOlder is a plugin with few of the recipes. It grants only locks.
 func serveOlder() {
-	serveVersions(nil, func(g grpc.ServiceRegistrar) grpc.ServiceRegistrar {
-		return serviceFilter{g, []string{"PluginService", "SessionService", "GrantService", "LockService"}}
+	serveVersions([]grpc.ServerOption{grpc.UnaryInterceptor(knowsOnlyLocks)}, func(g grpc.ServiceRegistrar) grpc.ServiceRegistrar {
+		return serviceFilter{g, []string{"PluginService", "SessionService", "GrantService"}}
 	}, 1)
+}
+
+// knowsOnlyLocks makes another recipe than a lock a field that the plugin does not know.
+func knowsOnlyLocks(ctx context.Context, r any, _ *grpc.UnaryServerInfo, handle grpc.UnaryHandler) (any, error) {
+	if ask, ok := r.(*pb.AcquireRequest); ok && ask.GetLock() == nil {
+		m := ask.ProtoReflect()
+		recipe := m.WhichOneof(m.Descriptor().Oneofs().ByName("recipe"))
+		ask.Recipe = nil
+		m.SetUnknown(protowire.AppendBytes(protowire.AppendTag(nil, recipe.Number(), protowire.BytesType), nil))
+	}
+	answer, err := handle(ctx, r)
+	return answer, wire.ToStatus(err, nil)
 }
 
 // serveUnary is a current plugin without connections for calls.
@@ -125,7 +138,8 @@ func TestOlderPluginRefusesUnknownRecipes(t *testing.T) {
 	b := must.Get(s.Barrier("/b"))(t)
 	c := must.Get(s.Counter("/c", recipes.CounterConfig{}))(t)
 	for service, use := range map[string]func(context.Context) error{
-		"ElectionService": func(ctx context.Context) error { _, err := e.Campaign(ctx, nil); return err },
+		"election /e":     func(ctx context.Context) error { _, err := e.Campaign(ctx, nil); return err },
+		"ElectionService": func(ctx context.Context) error { _, err := e.Leader(ctx); return err },
 		"QueueService":    func(ctx context.Context) error { _, err := q.Put(ctx, nil); return err },
 		"BarrierService":  b.Wait,
 		"CounterService":  func(ctx context.Context) error { _, err := c.Add(ctx, 1); return err },

@@ -36,8 +36,7 @@ type Holds interface {
 // Without a lock, with two locks of one path, or with locks of two sessions, the error is
 // ErrInvalid, and nothing is sent.
 //
-// It costs what each Acquire costs, and a watch for each hold. Through a plugin without the
-// capability "held", Write fails with ErrUnsupported if there are several locks.
+// It costs what each Acquire costs, and a watch for each hold.
 //
 // Source: Curator's InterProcessMultiLock, which takes the locks in the caller's order, so that two
 // callers can deadlock, and has no transaction over them.

@@ -80,8 +80,7 @@ type SessionConfig struct {
 	// ReadsPerSecond bounds the reads and listings that the session sends in a second, and
 	// spreads them evenly. 0 is no bound. It is for tools that read much and must not load the
 	// servers. It does not delay a read that sets a watch, a write or a ping. But other reads
-	// of a contender wait too: hold nothing in such a session. A plugin without the capability
-	// "children" ignores it.
+	// of a contender wait too: hold nothing in such a session.
 	ReadsPerSecond int
 
 	// Logger receives the session's log; nil discards it. It is not sent to a plugin, whose

@@ -117,8 +117,7 @@ type Entry struct {
 	// Unset. The configuration's own node is, and so is a node that another client created
 	// empty.
 	Unset bool
-	// Version is the version of the key's znode, for a guarded write (see Key). An older plugin
-	// does not report it; Version is then AnyVersion.
+	// Version is the version of the key's znode, for a guarded write (see Key).
 	Version int32
 }
 

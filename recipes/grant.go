@@ -125,15 +125,14 @@ func Delete(path string, version int32) Op {
 }
 
 // DeleteKey is Delete for a key of a Configuration, as [Configuration.Key] returns it. It also counts the
-// deletion, so that Configuration.Set and Configuration.Delete notice it. A plugin without the
-// capability "delete-key" refuses it with ErrUnsupported.
+// deletion, so that Configuration.Set and Configuration.Delete notice it.
 func DeleteKey(path string, version int32) Op {
 	return Op{kind: "delete key", Path: path, Version: version}
 }
 
 // Held checks that another grant of the same session is held. For the [Holds] of an AcquireAll it
 // checks each of them. If one is not held, nothing is written, and the error is a *WriteError that
-// matches ErrNotHeld. A plugin without the capability "held" refuses it with ErrUnsupported.
+// matches ErrNotHeld.
 func Held(g Grant) Op {
 	op := Op{kind: "held", Path: g.Znode(), Version: AnyVersion}
 	switch g := g.(type) {

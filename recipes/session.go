@@ -132,7 +132,7 @@ type Recipes interface {
 	// has created them, sorted. It costs one listing.
 	//
 	// The answer may be outdated when it arrives. A path that does not exist is ErrNoNode, and
-	// a bad path is ErrInvalid. A plugin without the capability "children" is ErrUnsupported.
+	// a bad path is ErrInvalid.
 	Children(ctx context.Context, path string) ([]string, error)
 }
 

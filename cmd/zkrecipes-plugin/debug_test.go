@@ -79,7 +79,7 @@ func TestHealthAndReflectionAreServed(t *testing.T) {
 	for _, s := range answer.GetListServicesResponse().GetService() {
 		names = append(names, s.GetName())
 	}
-	for _, want := range []string{"zkrecipes.v1.PluginService", "zkrecipes.v1.SessionService", "zkrecipes.v1.LockService"} {
+	for _, want := range []string{"zkrecipes.v1.PluginService", "zkrecipes.v1.SessionService", "zkrecipes.v1.GrantService"} {
 		if !slices.Contains(names, want) {
 			t.Errorf("%s is not among %v", want, names)
 		}

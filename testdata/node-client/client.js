@@ -41,7 +41,7 @@ async function launch (directory) {
 }
 
 const v1 = grpc.loadPackageDefinition(loader.loadSync(
-  ['plugin', 'session', 'lock', 'grant'].map((name) => `zkrecipes/v1/${name}.proto`),
+  ['plugin', 'session', 'grant'].map((name) => `zkrecipes/v1/${name}.proto`),
   { includeDirs: [protos], longs: String, enums: String, keepCase: true }
 )).zkrecipes.v1
 
@@ -87,16 +87,15 @@ async function main () {
 
     // 4. The lock. The request id is what the grant is called from now on.
     const requestId = randomUUID()
-    const lock = new v1.LockService(target, insecure)
     const grants = new v1.GrantService(target, insecure)
-    const { grant } = await call(lock, 'Acquire', { session: session.id, request_id: requestId, path, data: Buffer.from('node') })
+    const { grant } = await call(grants, 'Acquire', { session: session.id, request_id: requestId, path, data: Buffer.from('node'), lock: {} })
     console.log('token', grant.token)
     await call(grants, 'Release', { session: session.id, request_id: requestId })
     console.log('released')
 
     // 5. An error: what matters is the reason in google.rpc.ErrorInfo.
     try {
-      await call(lock, 'Acquire', { session: session.id, request_id: randomUUID(), path: 'no-slash' })
+      await call(grants, 'Acquire', { session: session.id, request_id: randomUUID(), path: 'no-slash', lock: {} })
     } catch (err) {
       const details = err.metadata.get('grpc-status-details-bin').map((d) => d.toString('latin1')).join()
       console.log('refused', grpc.status[err.code], /INVALID[A-Z_]*/.exec(details)[0])

@@ -25,7 +25,7 @@ PLUGIN, GENERATED, SERVER, PATH = sys.argv[1:5]
 sys.path.insert(0, GENERATED)
 
 import error_pb2
-from zkrecipes.v1 import contender_pb2, grant_pb2, lock_pb2, plugin_pb2, session_pb2
+from zkrecipes.v1 import contender_pb2, grant_pb2, plugin_pb2, session_pb2
 
 TIMEOUT = 20  # seconds for each call
 
@@ -203,20 +203,20 @@ def main(directory):
     session, other = Session(sessions), Session(sessions)
 
     # 5. The lock. The request id is what the grant is called from now on.
-    locks, grants = Service(channel, lock_pb2, "LockService"), Service(channel, grant_pb2, "GrantService")
+    grants = Service(channel, grant_pb2, "GrantService")
     request = str(uuid.uuid4())
-    acquired = locks.call("Acquire", session=session.handle, request_id=request, path=PATH, data=b"python")
+    acquired = grants.call("Acquire", lock={}, session=session.handle, request_id=request, path=PATH, data=b"python")
     print("token", acquired.grant.token)
-    refused("try", lambda: locks.call(
-        "Acquire", session=other.handle, request_id=str(uuid.uuid4()), path=PATH, **{"try": True}))
-    refused("path", lambda: locks.call(
-        "Acquire", session=session.handle, request_id=str(uuid.uuid4()), path="no-slash"))
+    refused("try", lambda: grants.call(
+        "Acquire", lock={}, session=other.handle, request_id=str(uuid.uuid4()), path=PATH, **{"try": True}))
+    refused("path", lambda: grants.call(
+        "Acquire", lock={}, session=session.handle, request_id=str(uuid.uuid4()), path="no-slash"))
     line = Service(channel, contender_pb2, "ContenderService").call("Contenders", session=other.handle, path=PATH)
     print("contenders", *[f"{c.kind} {c.data.decode()} {c.holds}" for c in line.contenders])
 
     # A write under two locks checks both in one transaction.
     second = str(uuid.uuid4())
-    locks.call("Acquire", session=session.handle, request_id=second, path=PATH + "-second")
+    grants.call("Acquire", lock={}, session=session.handle, request_id=second, path=PATH + "-second")
     write = [{"kind": grant_pb2.OP_KIND_HELD, "request_id": second},
              {"kind": grant_pb2.OP_KIND_CREATE, "path": PATH + "-data"}]
     grants.call("Write", session=session.handle, request_id=request, ops=write)
@@ -230,10 +230,10 @@ def main(directory):
 
     # 6. The plugin dies with a lock held, and another one takes up the session and the lock.
     kept = {"request_id": str(uuid.uuid4()), "path": PATH + "-kept"}
-    grant = locks.call("Acquire", session=session.handle, **kept).grant
+    grant = grants.call("Acquire", lock={}, session=session.handle, **kept).grant
     contenders = Service(channel, contender_pb2, "ContenderService")
-    waiting = threading.Thread(target=refused, args=("cut off", lambda: locks.call(
-        "Acquire", session=session.handle, request_id=str(uuid.uuid4()), path=kept["path"])))
+    waiting = threading.Thread(target=refused, args=("cut off", lambda: grants.call(
+        "Acquire", lock={}, session=session.handle, request_id=str(uuid.uuid4()), path=kept["path"])))
     waiting.start()
     while len(contenders.call("Contenders", session=session.handle, path=kept["path"]).contenders) < 2:
         pass
@@ -241,15 +241,15 @@ def main(directory):
     child.wait(TIMEOUT)
     waiting.join(TIMEOUT)
     child, channel, plugin, attached = attach(directory)
-    sessions, locks = Service(channel, session_pb2, "SessionService"), Service(channel, lock_pb2, "LockService")
+    sessions, grants = Service(channel, session_pb2, "SessionService"), Service(channel, grant_pb2, "GrantService")
     session = session.resume(sessions)
-    refused("before DropRest", lambda: locks.call(
-        "Acquire", session=session.handle, request_id=str(uuid.uuid4()), path=PATH))
-    again = locks.call("Acquire", session=session.handle, resumed=grant, **kept).grant
+    refused("before DropRest", lambda: grants.call(
+        "Acquire", lock={}, session=session.handle, request_id=str(uuid.uuid4()), path=PATH))
+    again = grants.call("Acquire", lock={}, session=session.handle, resumed=grant, **kept).grant
     sessions.call("DropRest", session=session.handle)
     line = Service(channel, contender_pb2, "ContenderService").call("Contenders", session=session.handle, path=kept["path"])
     print("resumed", again.token == grant.token, *[c.holds for c in line.contenders])
-    Service(channel, grant_pb2, "GrantService").call("Release", session=session.handle, request_id=kept["request_id"])
+    grants.call("Release", session=session.handle, request_id=kept["request_id"])
 
     # 7. The end.
     plugin.call("Shutdown")

@@ -13,7 +13,7 @@ import uuid
 import grpc
 
 from client import PATH, Service, reason, run_with_session
-from zkrecipes.v1 import configuration_pb2, grant_pb2, lock_pb2
+from zkrecipes.v1 import configuration_pb2, grant_pb2
 
 KEY, PERIOD = "once", int(sys.argv[5]) * 1000  # in milliseconds, as all times here
 
@@ -21,7 +21,7 @@ KEY, PERIOD = "once", int(sys.argv[5]) * 1000  # in milliseconds, as all times h
 class Turns:
     def __init__(self, channel, session):
         self.session = session.handle
-        self.locks, self.grants = Service(channel, lock_pb2, "LockService"), Service(channel, grant_pb2, "GrantService")
+        self.grants = Service(channel, grant_pb2, "GrantService")
         self.configurations = Service(channel, configuration_pb2, "ConfigurationService")
 
     def read(self):
@@ -38,7 +38,7 @@ class Turns:
         not, or if the outcome is unknown, the caller reads it again."""
         op = {"kind": grant_pb2.OP_KIND_CREATE, "path": PATH + "/" + KEY, "data": value}
         if read.revision:
-            op.update(kind=grant_pb2.OP_KIND_SET, version=read.version if read.HasField("version") else -1)
+            op.update(kind=grant_pb2.OP_KIND_SET, version=read.version)
         try:
             self.grants.call("Write", session=self.session, request_id=self.hold, ops=[op])
         except grpc.RpcError as err:
@@ -72,7 +72,7 @@ class Turns:
 
     def take(self):
         self.hold = str(uuid.uuid4())
-        self.locks.call("Acquire", session=self.session, request_id=self.hold, path=PATH)
+        self.grants.call("Acquire", lock={}, session=self.session, request_id=self.hold, path=PATH)
         if self.is_due():
             print("due", flush=True)
             sys.stdin.readline()  # the work

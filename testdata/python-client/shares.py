@@ -14,7 +14,7 @@ import uuid
 import grpc
 
 from client import PATH, Service, reason, run_with_session
-from zkrecipes.v1 import configuration_pb2, grant_pb2, group_pb2, names_pb2
+from zkrecipes.v1 import configuration_pb2, grant_pb2, names_pb2
 
 N, *COUNTS = (int(argument) for argument in sys.argv[5:])
 
@@ -22,7 +22,7 @@ N, *COUNTS = (int(argument) for argument in sys.argv[5:])
 class Member:
     def __init__(self, channel, session):
         self.session = session.handle
-        self.groups, self.configurations = Service(channel, group_pb2, "GroupService"), Service(channel, configuration_pb2, "ConfigurationService")
+        self.configurations = Service(channel, configuration_pb2, "ConfigurationService")
         self.names, self.grants = Service(channel, names_pb2, "NamesService"), Service(channel, grant_pb2, "GrantService")
         self.changed = threading.Condition()
         self.wanted = {}  # by number, the thread that keeps it
@@ -30,12 +30,12 @@ class Member:
         self.lost = set()  # the ids of lost grants
         self.refused = False
         session.grant_lost = self.grant_lost
-        self.id, self.grant = self.ask(self.groups, "Join", path=PATH + "/members", ends_with_host=True, data=b"n=%d python" % N)
+        self.id, self.grant = self.ask(path=PATH + "/members", group={"ends_with_host": True}, data=b"n=%d python" % N)
 
-    def ask(self, service, method, **fields):
+    def ask(self, **fields):
         """Asks for a grant, and returns its id and the grant. Its loss is reported."""
         request = str(uuid.uuid4())
-        grant = service.call(method, session=self.session, request_id=request, **fields).grant
+        grant = self.grants.call("Acquire", session=self.session, request_id=request, **fields).grant
         self.grants.call("Watch", session=self.session, request_id=request)
         return request, grant
 
@@ -85,17 +85,17 @@ class Member:
 
     def keep(self, number):
         """Takes a number when no member owns it, and owns it while it is wanted."""
-        name = {"path": PATH + "/numbers", "name": str(number)}
+        numbers, name = PATH + "/numbers", str(number)
         while True:
             with self.changed:
                 if not self.is_wanted(number):
                     return
             try:
-                request, grant = self.ask(self.names, "RegisterName", data=b"python", **name)
+                request, grant = self.ask(path=numbers, names={"name": name}, data=b"python")
             except grpc.RpcError as err:
                 if reason(err) != "NODE_EXISTS":
                     raise
-                for answer in self.names.listen("WatchName", session=self.session, **name):
+                for answer in self.names.listen("WatchName", session=self.session, path=numbers, name=name):
                     if not answer.record.znode:
                         break
                 continue

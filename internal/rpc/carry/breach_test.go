@@ -152,7 +152,7 @@ func TestFirstMessageHasLimits(t *testing.T) {
 
 // The host gets a typed error. Its calls are cancelled, and the plugin continues.
 func TestHostThatBreaksTheRulesIsRefused(t *testing.T) {
-	const method = "/zkrecipes.v1.LockService/Acquire"
+	const method = "/zkrecipes.v1.GrantService/Acquire"
 	call := func(id uint64, payload int) *pb.Call {
 		return &pb.Call{Id: id, Method: method, Payload: make([]byte, payload)}
 	}
@@ -247,7 +247,7 @@ func TestACancellationMayCrossWithItsAnswer(t *testing.T) {
 			}
 		}
 	}
-	a := say(&pb.CarryRequest{Calls: []*pb.Call{{Id: 5, Method: "/zkrecipes.v1.LockService/Acquire"}}})
+	a := say(&pb.CarryRequest{Calls: []*pb.Call{{Id: 5, Method: "/zkrecipes.v1.GrantService/Acquire"}}})
 	if a.GetId() != 5 || len(a.GetStatus()) > 0 {
 		t.Error(a)
 	}
@@ -255,7 +255,7 @@ func TestACancellationMayCrossWithItsAnswer(t *testing.T) {
 	if a.GetId() != 9 || len(a.GetStatus()) == 0 {
 		t.Error(a)
 	}
-	a = say(&pb.CarryRequest{Calls: []*pb.Call{{Id: 10, Method: "/zkrecipes.v1.LockService/Acquire", Payload: []byte{1}}}})
+	a = say(&pb.CarryRequest{Calls: []*pb.Call{{Id: 10, Method: "/zkrecipes.v1.GrantService/Acquire", Payload: []byte{1}}}})
 	if a.GetId() != 10 || len(a.GetStatus()) == 0 {
 		t.Errorf("an invalid payload: %v", a)
 	}

@@ -35,7 +35,7 @@ func TestMain(m *testing.M) { leaktest.Main(m) }
 
 // locks is a service with one method.
 type locks struct {
-	pb.UnimplementedLockServiceServer
+	pb.UnimplementedGrantServiceServer
 	acquire func(context.Context, *pb.AcquireRequest) (*pb.AcquireResponse, error)
 }
 
@@ -50,7 +50,7 @@ func echo(_ context.Context, r *pb.AcquireRequest) (*pb.AcquireResponse, error) 
 
 // pair is a host and a plugin.
 type pair struct {
-	pb.LockServiceClient
+	pb.GrantServiceClient
 	conn       *carry.Conn
 	calls      *carry.Calls
 	unary      *counter // calls made over gRPC
@@ -95,8 +95,8 @@ func newPair(t *testing.T, s setting) *pair {
 	}
 	g := grpc.NewServer(served...)
 	service := locks{acquire: s.acquire}
-	pb.RegisterLockServiceServer(g, service)
-	pb.RegisterLockServiceServer(d, service)
+	pb.RegisterGrantServiceServer(g, service)
+	pb.RegisterGrantServiceServer(d, service)
 	l := bufconn.Listen(1 << 16)
 	var running sync.WaitGroup
 	running.Go(func() { _ = g.Serve(l) })
@@ -121,7 +121,7 @@ func newPair(t *testing.T, s setting) *pair {
 	default:
 		p.conn = carry.New(conn, p.dial)
 	}
-	p.LockServiceClient = pb.NewLockServiceClient(p.conn)
+	p.GrantServiceClient = pb.NewGrantServiceClient(p.conn)
 	calls, fresh := p.conn.Start()
 	if fresh == s.none {
 		t.Fatalf("Start returns a new connection: %v", fresh)
@@ -196,8 +196,8 @@ func TestErrorKeepsItsDetails(t *testing.T) {
 func TestMethodThatThePluginLacks(t *testing.T) {
 	var got []error
 	everyWay(t, setting{acquire: echo}, func(t *testing.T, p *pair) {
-		_, err := pb.NewElectionServiceClient(p.conn).Campaign(bounded(t), &pb.CampaignRequest{})
-		got = append(got, err, p.conn.Invoke(bounded(t), "/zkrecipes.v1.LockService/Steal", &pb.AcquireRequest{}, &pb.AcquireResponse{}))
+		_, err := pb.NewElectionServiceClient(p.conn).Leader(bounded(t), &pb.LeaderRequest{})
+		got = append(got, err, p.conn.Invoke(bounded(t), "/zkrecipes.v1.GrantService/Steal", &pb.AcquireRequest{}, &pb.AcquireResponse{}))
 		_, _ = p.Acquire(bounded(t), &pb.AcquireRequest{}) // gRPC counts no unknown methods
 	})
 	for i := range 2 {
@@ -243,7 +243,7 @@ func (*measured) HandleConn(context.Context, stats.ConnStats)                   
 func (m *measured) HandleRPC(ctx context.Context, s stats.RPCStats) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	if got := ctx.Value(m); got != fmt.Sprint(pb.LockService_Acquire_FullMethodName, m.client) || s.IsClient() != m.client {
+	if got := ctx.Value(m); got != fmt.Sprint(pb.GrantService_Acquire_FullMethodName, m.client) || s.IsClient() != m.client {
 		m.events = append(m.events, fmt.Sprint("of ", got, " at the host: ", s.IsClient()))
 	}
 	switch s := s.(type) {

@@ -163,7 +163,7 @@ func TestEndOfTheHostsContextClosesTheConnection(t *testing.T) {
 func TestAnEndedPluginAnswersNoCallAsCancelled(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		d := carry.NewDispatcher(carry.Config{})
-		pb.RegisterLockServiceServer(d, locks{acquire: func(ctx context.Context, _ *pb.AcquireRequest) (*pb.AcquireResponse, error) {
+		pb.RegisterGrantServiceServer(d, locks{acquire: func(ctx context.Context, _ *pb.AcquireRequest) (*pb.AcquireResponse, error) {
 			<-ctx.Done()
 			return nil, ctx.Err()
 		}})
@@ -177,7 +177,7 @@ func TestAnEndedPluginAnswersNoCallAsCancelled(t *testing.T) {
 		if err := f.receive(&m); err != nil || m.GetLimits() == nil {
 			t.Fatal(&m, err)
 		}
-		must.Do(t, f.send(&pb.CarryRequest{Calls: []*pb.Call{{Id: 1, Method: "/zkrecipes.v1.LockService/Acquire"}}}))
+		must.Do(t, f.send(&pb.CarryRequest{Calls: []*pb.Call{{Id: 1, Method: "/zkrecipes.v1.GrantService/Acquire"}}}))
 		synctest.Wait()
 		end()
 		if err := f.receive(&m); err != io.EOF {

@@ -121,8 +121,8 @@ func secured(b *testing.B, carried bool) func() error {
 	server, client := mutual(b)
 	d := carry.NewDispatcher(carry.Config{})
 	g := grpc.NewServer(grpc.Creds(credentials.NewTLS(server)), grpc.WaitForHandlers(true))
-	pb.RegisterLockServiceServer(g, locks{acquire: echo})
-	pb.RegisterLockServiceServer(d, locks{acquire: echo})
+	pb.RegisterGrantServiceServer(g, locks{acquire: echo})
+	pb.RegisterGrantServiceServer(d, locks{acquire: echo})
 	l := unixSocket(b)
 	var running sync.WaitGroup
 	running.Go(func() { _ = g.Serve(l) })
@@ -141,7 +141,7 @@ func secured(b *testing.B, carried bool) func() error {
 		g.Stop()
 		running.Wait()
 	})
-	locks, request := pb.NewLockServiceClient(over), &pb.AcquireRequest{Data: make([]byte, 110)}
+	locks, request := pb.NewGrantServiceClient(over), &pb.AcquireRequest{Data: make([]byte, 110)}
 	return func() error {
 		_, err := locks.Acquire(context.Background(), request)
 		return err

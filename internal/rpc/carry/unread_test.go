@@ -28,7 +28,7 @@ type deafHost struct {
 // plugin.
 func newDeafHost(t *testing.T, acquire func(context.Context, *pb.AcquireRequest) (*pb.AcquireResponse, error)) *deafHost {
 	d := carry.NewDispatcher(carry.Config{})
-	pb.RegisterLockServiceServer(d, locks{acquire: acquire})
+	pb.RegisterGrantServiceServer(d, locks{acquire: acquire})
 	host, plugin := net.Pipe()
 	h := &deafHost{frames: newFrames(context.Background(), host), ended: make(chan struct{})}
 	go func() { defer close(h.ended); d.ServeConn(context.Background(), plugin) }()
@@ -44,7 +44,7 @@ func newDeafHost(t *testing.T, acquire func(context.Context, *pb.AcquireRequest)
 func (h *deafHost) call(id, n int) error {
 	var m pb.CarryRequest
 	for i := range n {
-		m.Calls = append(m.Calls, &pb.Call{Id: uint64(id + i), Method: "/zkrecipes.v1.LockService/Acquire"})
+		m.Calls = append(m.Calls, &pb.Call{Id: uint64(id + i), Method: "/zkrecipes.v1.GrantService/Acquire"})
 	}
 	return h.send(&m)
 }
@@ -196,7 +196,7 @@ func TestACallFreesItsPlaceBeforeItsAnswer(t *testing.T) {
 	}
 	started, ended, release := make(chan struct{}, calls+1), make(chan struct{}, calls+1), make(chan struct{})
 	d := carry.NewDispatcher(carry.Config{})
-	pb.RegisterLockServiceServer(d, locks{acquire: func(ctx context.Context, _ *pb.AcquireRequest) (*pb.AcquireResponse, error) {
+	pb.RegisterGrantServiceServer(d, locks{acquire: func(ctx context.Context, _ *pb.AcquireRequest) (*pb.AcquireResponse, error) {
 		started <- struct{}{}
 		select {
 		case <-release:
@@ -206,7 +206,7 @@ func TestACallFreesItsPlaceBeforeItsAnswer(t *testing.T) {
 		return &pb.AcquireResponse{}, nil
 	}})
 	call := func(id uint64) *pb.CarryRequest {
-		return &pb.CarryRequest{Calls: []*pb.Call{{Id: id, Method: pb.LockService_Acquire_FullMethodName, Payload: payload}}}
+		return &pb.CarryRequest{Calls: []*pb.Call{{Id: id, Method: pb.GrantService_Acquire_FullMethodName, Payload: payload}}}
 	}
 	near, far := net.Pipe()
 	ctx, cancel := context.WithCancel(t.Context())

@@ -7,29 +7,23 @@ import (
 	"sync"
 	"time"
 
+	"google.golang.org/protobuf/proto"
+
 	"github.com/zkrecipes/zkrecipes/internal/rpc/carry"
 	"github.com/zkrecipes/zkrecipes/internal/rpc/wire"
 	pb "github.com/zkrecipes/zkrecipes/plugin/proto/zkrecipes/v1"
 	"github.com/zkrecipes/zkrecipes/recipes"
 )
 
-// answer is the common part of the responses to LockService.Acquire, ElectionService.Campaign
-// and similar calls. Recipes with a wait queue also return a place.
-type answer interface{ GetGrant() *pb.Grant }
-
-// An acquirer makes a call that asks for a grant. In a resumed session, resumed is the place
-// or grant to resume; otherwise it is nil.
-type acquirer func(ctx context.Context, requestID string, resumed *pb.Grant) (answer, error)
-
-// acquire makes a call that asks for a grant, and returns the grant and the answer. capability
-// names the recipe. On error, no waiter and no grant is left behind. If gRPC failed the call,
-// or the caller stopped waiting, the session abandons the request id in the background until
-// the plugin confirms.
+// acquire asks for a grant, and returns the grant and the answer. ask is a new request with the data,
+// the try and the recipe; acquire sets the rest. name is the recipe's in the metrics. On error, no
+// waiter and no grant is left behind. If gRPC failed the call, or the caller stopped waiting, the
+// session abandons the request id in the background until the plugin confirms.
 //
 // If joined is not nil, acquire calls it exactly once, as soon as the stream or the call
 // itself delivers the place. If the plugin ends and the session continues, the call is
 // repeated. A contender whose place is known keeps it.
-func (r recipe) acquire(ctx context.Context, capability string, joined func(recipes.Place), ask acquirer) (*remoteGrant, answer, error) {
+func (r recipe) acquire(ctx context.Context, name string, ask *pb.AcquireRequest, joined func(recipes.Place)) (*remoteGrant, *pb.AcquireResponse, error) {
 	if r.invalid != nil {
 		return nil, nil, r.invalid
 	}
@@ -38,6 +32,8 @@ func (r recipe) acquire(ctx context.Context, capability string, joined func(reci
 	}
 	s, w := r.s, &waiter{joined: joined, turns: make(chan turn, 1)}
 	id, asked := s.requestID(), time.Now()
+	ask.Session, ask.RequestId, ask.Path, ask.Dialect = s.handle, id, r.path, r.dialect
+	ask.Announce = joined != nil || s.resumable // the next plugin may have to resume the contender
 	var at recipes.Place
 	var known bool
 	s.expect(id, w)
@@ -49,16 +45,16 @@ func (r recipe) acquire(ctx context.Context, capability string, joined func(reci
 		}
 	}()
 	for {
-		var a answer
-		err := s.complete(ctx, way{waiter: w, needs: r.needs}, func(ctx context.Context) (err error) {
-			if t := w.on; s.announces(joined) { // mu is not needed: only this goroutine sets w.on
+		var a *pb.AcquireResponse
+		err := s.complete(ctx, callOptions{waiter: w}, func(ctx context.Context) (err error) {
+			if t := w.on; ask.Announce { // mu is not needed: only this goroutine sets w.on
 				ctx = carry.WithEarly(ctx, func(part []byte) {
 					if p, ok := wire.EarlyPlace(part); ok {
 						s.placed(w, t, p)
 					}
 				})
 			}
-			a, err = ask(ctx, id, w.resumed)
+			a, err = s.grants.Acquire(ctx, resuming(ask, w.resumed))
 			return err
 		})
 		if e, answered := wire.Error(err); answered && w.resumed != nil && errors.Is(e, recipes.ErrUnsupported) {
@@ -79,14 +75,14 @@ func (r recipe) acquire(ctx context.Context, capability string, joined func(reci
 			return nil, nil, fmt.Errorf("%s: %w: the plugin's answer has no grant", r, recipes.ErrInternal)
 		}
 		g := &remoteGrant{
-			s: s, id: id, recipe: capability, needs: r.needs, ask: ask, lost: make(chan struct{}),
+			s: s, id: id, recipe: name, request: ask, lost: make(chan struct{}),
 			token: recipes.Token(a.GetGrant().GetToken()), znode: a.GetGrant().GetZnode(),
 		}
 		late, err := s.remember(g, w)
 		if late {
 			continue
 		}
-		s.meters.Granted(ctx, capability, time.Since(asked))
+		s.meters.Granted(ctx, name, time.Since(asked))
 		if err != nil { // the session's end releases it
 			g.lose(fmt.Errorf("%w: %w", recipes.ErrNotHeld, err))
 			return nil, nil, fmt.Errorf("%s: granted too late: %w", r, err)
@@ -95,16 +91,21 @@ func (r recipe) acquire(ctx context.Context, capability string, joined func(reci
 	}
 }
 
-// announces reports whether the plugin should announce a contender's place: the application
-// has asked for it, or the next plugin may have to resume the contender.
-func (s *session) announces(joined func(recipes.Place)) bool {
-	return joined != nil || s.resumable
+// resuming returns the request that resumes what was asked for with ask: a place or a grant. If
+// resumed is nil, it returns ask.
+func resuming(ask *pb.AcquireRequest, resumed *pb.Grant) *pb.AcquireRequest {
+	if resumed == nil {
+		return ask
+	}
+	ask = proto.CloneOf(ask)
+	ask.Resumed = resumed
+	return ask
 }
 
 // abandon cancels the request with that id in the plugin, in the background.
 func (s *session) abandon(id string) {
 	s.spawn(func() { // it does not run once the session is over: no grant is left then
-		_ = s.persist(s.over, way{counted: true}, func(ctx context.Context) error {
+		_ = s.persist(s.over, callOptions{awaited: true}, func(ctx context.Context) error {
 			_, err := s.grants.Abandon(ctx, &pb.AbandonRequest{Session: s.handle, RequestId: id})
 			return err
 		})
@@ -269,13 +270,9 @@ func (s *session) joined(t *generation, id string, p recipes.Place) {
 }
 
 // place returns the place at which the contender joined, from the call's answer or error.
-func place(a answer, err error) (recipes.Place, bool) {
+func place(a *pb.AcquireResponse, err error) (recipes.Place, bool) {
 	if err != nil {
 		return wire.PlaceOf(err)
 	}
-	p, ok := a.(interface{ GetPlace() *pb.Place })
-	if !ok || p.GetPlace() == nil {
-		return recipes.Place{}, false
-	}
-	return wire.Place(p.GetPlace()), true
+	return wire.Place(a.GetPlace()), a.GetPlace() != nil
 }

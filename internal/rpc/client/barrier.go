@@ -2,7 +2,8 @@ package client
 
 import (
 	"context"
-	"sync/atomic"
+
+	"google.golang.org/protobuf/proto"
 
 	"github.com/zkrecipes/zkrecipes/internal/rpc/wire"
 	pb "github.com/zkrecipes/zkrecipes/plugin/proto/zkrecipes/v1"
@@ -20,11 +21,11 @@ func (s *session) Barrier(path string) (recipes.Barrier, error) {
 }
 
 func (b barrier) Set(ctx context.Context, data []byte) error {
-	return change(ctx, b.recipe, once, b.s.barriers.SetBarrier, &pb.SetBarrierRequest{Session: b.s.handle, Path: b.path, Data: data})
+	return change(ctx, b.recipe, sentOnce, b.s.barriers.SetBarrier, &pb.SetBarrierRequest{Session: b.s.handle, Path: b.path, Data: data})
 }
 
 func (b barrier) Remove(ctx context.Context) error {
-	return change(ctx, b.recipe, once, b.s.barriers.RemoveBarrier, &pb.RemoveBarrierRequest{Session: b.s.handle, Path: b.path})
+	return change(ctx, b.recipe, sentOnce, b.s.barriers.RemoveBarrier, &pb.RemoveBarrierRequest{Session: b.s.handle, Path: b.path})
 }
 
 func (b barrier) Wait(ctx context.Context) error {
@@ -52,30 +53,19 @@ func (s *session) DoubleBarrier(path string, cfg recipes.DoubleBarrierConfig) (r
 func (b doubleBarrier) Size() int { return b.size }
 
 func (b doubleBarrier) Enter(ctx context.Context, data []byte) (recipes.Passage, error) {
-	p := &passage{barrier: b}
-	g, a, err := b.acquire(ctx, "double-barrier", nil, func(ctx context.Context, id string, resumed *pb.Grant) (answer, error) {
-		ask := &pb.EnterDoubleBarrierRequest{
-			Session: b.s.handle, RequestId: id, Path: b.path, Size: int64(b.size), Data: data,
-			Announce: b.s.resumable, Resumed: resumed, Dialect: b.dialect,
-		}
-		if p.leaving.Load() { // Enter has set members
-			ask.Leaving = p.members
-		}
-		return b.s.doubleBarriers.EnterDoubleBarrier(ctx, ask)
-	})
+	m := &pb.AcquireRequest_DoubleBarrier{DoubleBarrier: &pb.DoubleBarrier{Size: int64(b.size)}}
+	g, a, err := b.acquire(ctx, "double-barrier", &pb.AcquireRequest{Data: data, Recipe: m}, nil)
 	if err != nil {
 		return nil, err
 	}
-	p.remoteGrant, p.members = g, a.(*pb.EnterDoubleBarrierResponse).GetMembers()
 	g.Done() // the removal of a member is always reported
-	return p, nil
+	return &passage{g, b, a.GetEntered().GetMembers()}, nil
 }
 
 type passage struct {
 	*remoteGrant
 	barrier doubleBarrier
 	members []string
-	leaving atomic.Bool // set by Leave
 }
 
 func (p *passage) Members() []string { return append([]string(nil), p.members...) }
@@ -85,10 +75,9 @@ func (p *passage) Members() []string { return append([]string(nil), p.members...
 // and DropRest deletes its znode.
 func (p *passage) Leave(ctx context.Context) error {
 	p.s.checkClock()
-	p.leaving.Store(true)
-	p.s.unhold(p.id)
+	p.leave()
 	p.lose(recipes.ErrReleased)
-	err := p.s.complete(ctx, way{}, func(ctx context.Context) error {
+	err := p.s.complete(ctx, callOptions{}, func(ctx context.Context) error {
 		_, err := p.s.doubleBarriers.LeaveDoubleBarrier(ctx, &pb.LeaveDoubleBarrierRequest{Session: p.s.handle, RequestId: p.id})
 		return err
 	})
@@ -100,4 +89,13 @@ func (p *passage) Leave(ctx context.Context) error {
 		p.s.abandon(p.id) // the call may not have reached the plugin that has the member now
 	}
 	return notHeld(p.s.explain(ctx, p.barrier.what+": leave", err))
+}
+
+// leave makes the next plugin resume the member as a leaving one.
+func (p *passage) leave() {
+	p.s.mu.Lock()
+	defer p.s.mu.Unlock()
+	p.request = proto.CloneOf(p.request)
+	p.request.GetDoubleBarrier().Leaving = p.members
+	p.s.endGrant(p.id)
 }

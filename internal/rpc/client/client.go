@@ -115,12 +115,9 @@ func (c *Client) successor(ctx context.Context, p *Plugin) (next *Plugin, resume
 
 type services struct {
 	sessions       pb.SessionServiceClient
-	plugins        pb.PluginServiceClient
 	grants         pb.GrantServiceClient
 	contenders     pb.ContenderServiceClient
-	locks          pb.LockServiceClient
 	readWriteLocks pb.ReadWriteLockServiceClient
-	semaphores     pb.SemaphoreServiceClient
 	elections      pb.ElectionServiceClient
 	queues         pb.QueueServiceClient
 	transactions   pb.TransactionServiceClient
@@ -136,12 +133,9 @@ type services struct {
 func servicesOf(conn grpc.ClientConnInterface) services {
 	return services{
 		sessions:       pb.NewSessionServiceClient(conn),
-		plugins:        pb.NewPluginServiceClient(conn),
 		grants:         pb.NewGrantServiceClient(conn),
 		contenders:     pb.NewContenderServiceClient(conn),
-		locks:          pb.NewLockServiceClient(conn),
 		readWriteLocks: pb.NewReadWriteLockServiceClient(conn),
-		semaphores:     pb.NewSemaphoreServiceClient(conn),
 		elections:      pb.NewElectionServiceClient(conn),
 		queues:         pb.NewQueueServiceClient(conn),
 		transactions:   pb.NewTransactionServiceClient(conn),

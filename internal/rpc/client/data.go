@@ -26,18 +26,9 @@ func (n names) name(name string) recipe {
 	return r
 }
 
-func (n names) request(id, name string, data []byte) *pb.RegisterNameRequest {
-	return &pb.RegisterNameRequest{
-		Session: n.s.handle, RequestId: id, Path: n.path, Name: name, Data: data, Persistent: id == "",
-	}
-}
-
 func (n names) Register(ctx context.Context, name string, data []byte) (recipes.Registration, error) {
-	g, _, err := n.name(name).acquire(ctx, "names", nil, func(ctx context.Context, id string, resumed *pb.Grant) (answer, error) {
-		ask := n.request(id, name, data)
-		ask.Resumed = resumed
-		return n.s.names.RegisterName(ctx, ask)
-	})
+	m := &pb.AcquireRequest_Names{Names: &pb.Names{Name: name}}
+	g, _, err := n.name(name).acquire(ctx, "names", &pb.AcquireRequest{Data: data, Recipe: m}, nil)
 	if err != nil {
 		return nil, err
 	}
@@ -46,11 +37,12 @@ func (n names) Register(ctx context.Context, name string, data []byte) (recipes.
 }
 
 func (n names) RegisterPersistent(ctx context.Context, name string, data []byte) error {
-	return change(ctx, n.name(name), once, n.s.names.RegisterName, n.request("", name, data))
+	return change(ctx, n.name(name), sentOnce, n.s.names.RegisterName,
+		&pb.RegisterNameRequest{Session: n.s.handle, Path: n.path, Name: name, Data: data})
 }
 
 func (n names) Unregister(ctx context.Context, name string, token recipes.Token) error {
-	return change(ctx, n.name(name), once, n.s.names.UnregisterName, &pb.UnregisterNameRequest{
+	return change(ctx, n.name(name), sentOnce, n.s.names.UnregisterName, &pb.UnregisterNameRequest{
 		Session: n.s.handle, Path: n.path, Name: name, Token: int64(token),
 	})
 }
@@ -100,17 +92,13 @@ func (s *session) Group(path string, cfg recipes.GroupConfig) (recipes.Group, er
 }
 
 func (g group) Join(ctx context.Context, data []byte) (recipes.Membership, error) {
-	m, _, err := g.acquire(ctx, "group", nil, func(ctx context.Context, id string, resumed *pb.Grant) (answer, error) {
-		return g.s.groups.Join(ctx, &pb.JoinRequest{
-			Session: g.s.handle, RequestId: id, Path: g.path, Name: g.cfg.Name, Data: data, Dialect: g.dialect, Resumed: resumed,
-			EndsWithHost: g.cfg.EndsWithProcess,
-		})
-	})
+	m := &pb.AcquireRequest_Group{Group: &pb.Group{Name: g.cfg.Name, EndsWithHost: g.cfg.EndsWithProcess}}
+	member, _, err := g.acquire(ctx, "group", &pb.AcquireRequest{Data: data, Recipe: m}, nil)
 	if err != nil {
 		return nil, err
 	}
-	m.Done() // the removal of a member is always reported
-	return membership{m}, nil
+	member.Done() // the removal of a member is always reported
+	return membership{member}, nil
 }
 
 type membership struct{ *remoteGrant }
@@ -153,13 +141,13 @@ func (c configuration) Get(ctx context.Context, key string) (recipes.Entry, erro
 }
 
 func (c configuration) Set(ctx context.Context, key string, value []byte, expected recipes.Revision) (recipes.Revision, error) {
-	return write(ctx, c.key(key), once, c.s.configurations.SetKey, &pb.SetKeyRequest{
+	return write(ctx, c.key(key), sentOnce, c.s.configurations.SetKey, &pb.SetKeyRequest{
 		Session: c.s.handle, Path: c.path, Key: key, Value: value, Expected: int64(expected),
 	}, func(a *pb.SetKeyResponse) recipes.Revision { return recipes.Revision(a.GetRevision()) })
 }
 
 func (c configuration) Delete(ctx context.Context, key string, expected recipes.Revision) error {
-	return change(ctx, c.key(key), once, c.s.configurations.DeleteKey,
+	return change(ctx, c.key(key), sentOnce, c.s.configurations.DeleteKey,
 		&pb.DeleteKeyRequest{Session: c.s.handle, Path: c.path, Key: key, Expected: int64(expected)})
 }
 
@@ -202,7 +190,7 @@ func (c counter) Get(ctx context.Context) (int64, error) {
 }
 
 func (c counter) Add(ctx context.Context, delta int64) (int64, error) {
-	return write(ctx, c.recipe, once, c.s.counters.AddCount,
+	return write(ctx, c.recipe, sentOnce, c.s.counters.AddCount,
 		&pb.AddCountRequest{Session: c.s.handle, Path: c.path, Delta: delta, Dialect: c.dialect}, (*pb.AddCountResponse).GetCount)
 }
 
@@ -225,7 +213,7 @@ func (l latch) Count(ctx context.Context) (int64, error) {
 }
 
 func (l latch) CountDown(ctx context.Context) (int64, error) {
-	return write(ctx, l.recipe, once, l.s.latches.CountDownLatch,
+	return write(ctx, l.recipe, sentOnce, l.s.latches.CountDownLatch,
 		&pb.CountDownLatchRequest{Session: l.s.handle, Path: l.path, Count: l.count}, (*pb.CountDownLatchResponse).GetRemaining)
 }
 

@@ -18,16 +18,16 @@ type remoteGrant struct {
 	s      *session
 	id     string // the request id of the call that asked for it
 	recipe string
-	needs  string // a capability of the plugins that can resume it; may be ""
 	token  recipes.Token
 	znode  string
 
-	ask   acquirer      // resumes it in another plugin
 	lost  chan struct{} // closed when err is set
 	watch sync.Once
 
 	location
-	watched bool // the plugin reports its loss; under the session's mu
+	// Under the session's mu:
+	request *pb.AcquireRequest // what asked for it, and resumes it in another plugin
+	watched bool               // the plugin reports its loss
 
 	mu      sync.Mutex
 	err     error
@@ -65,7 +65,7 @@ func (g *remoteGrant) arm() {
 	g.s.mu.Lock()
 	g.watched = true
 	g.s.mu.Unlock()
-	g.judge(g.s.persist(g.s.over, way{counted: true}, func(ctx context.Context) error {
+	g.judge(g.s.persist(g.s.over, callOptions{awaited: true}, func(ctx context.Context) error {
 		_, err := g.s.grants.Watch(ctx, &pb.WatchRequest{Session: g.s.handle, RequestId: g.id})
 		return err
 	}))
@@ -225,14 +225,14 @@ func unexplained(err error) bool {
 // tryRelease sends the release to the plugin. If ctx ends before the answer, a goroutine of
 // the session continues.
 func (g *remoteGrant) tryRelease(ctx context.Context, r *release) {
-	t, err := g.s.send(ctx, way{counted: true}, g.rpcRelease)
+	t, err := g.s.send(ctx, callOptions{awaited: true}, g.rpcRelease)
 	e, answered := wire.Error(err)
 	// If gRPC failed the call, it is repeated at once: the next contender waits.
 	if err == nil || answered && !errors.Is(e, context.Canceled) && !errors.Is(e, context.DeadlineExceeded) && !g.s.outlived(ctx, t, err) {
 		g.released(r, e)
 		return
 	}
-	work := func() { g.released(r, forgotten(g.s.persist(g.s.over, way{counted: true}, g.rpcRelease))) }
+	work := func() { g.released(r, forgotten(g.s.persist(g.s.over, callOptions{awaited: true}, g.rpcRelease))) }
 	if !g.s.spawn(work) {
 		work() // the session is ending: the call returns when it has ended
 	}

@@ -184,7 +184,7 @@ func TestGrantThatCrossesWithTheCancellationIsNotOrphaned(t *testing.T) {
 	s := l.open(t, 0)
 	c, cancel := context.WithCancel(ctx(t))
 	granted := 0
-	spy.loseAnswer("Acquire", func() { granted = len(l.world.Line("/l")); cancel() })
+	spy.loseAnswer("Acquire lock", func() { granted = len(l.world.Line("/l")); cancel() })
 	_, err := lock(t, s, recipes.LockConfig{}).Acquire(c)
 	if !errors.Is(err, context.Canceled) || granted != 1 {
 		t.Fatalf("%v with %d granted", err, granted)
@@ -202,7 +202,7 @@ func TestAbandonIsRepeatedUntilItIsAnswered(t *testing.T) {
 	s := l.open(t, 0)
 	c, cancel := context.WithCancel(ctx(t))
 	answered := make(chan struct{})
-	spy.loseAnswer("Acquire", cancel)
+	spy.loseAnswer("Acquire lock", cancel)
 	spy.loseAnswer("Abandon", func() { spy.answer("Abandon", func() error { close(answered); return nil }) })
 	if _, err := lock(t, s, recipes.LockConfig{}).Acquire(c); !errors.Is(err, context.Canceled) {
 		t.Fatal(err)

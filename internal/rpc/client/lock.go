@@ -12,21 +12,19 @@ import (
 // queued is a recipe whose contenders wait in line for an H.
 type queued[H any] struct {
 	recipe
-	capability string
-	kind       recipes.Kind
-	joined     func(recipes.Place)
-	hold       func(*remoteGrant, answer) H
-	ask        func(ctx context.Context, id string, try bool, resumed *pb.Grant) (answer, error)
+	name   string // in the metrics
+	kind   recipes.Kind
+	joined func(recipes.Place)
+	hold   func(*remoteGrant, *pb.AcquireResponse) H
+	ask    *pb.AcquireRequest // the data and the recipe
 }
 
 func (q queued[H]) Acquire(ctx context.Context) (H, error)    { return q.acquire(ctx, false) }
 func (q queued[H]) TryAcquire(ctx context.Context) (H, error) { return q.acquire(ctx, true) }
 
 func (q queued[H]) acquire(ctx context.Context, try bool) (none H, err error) {
-	ask := q.ask // the function below keeps only this of q alive
-	g, a, err := q.recipe.acquire(ctx, q.capability, q.joined, func(ctx context.Context, id string, resumed *pb.Grant) (answer, error) {
-		return ask(ctx, id, try, resumed)
-	})
+	ask := &pb.AcquireRequest{Data: q.ask.GetData(), Try: try, Recipe: q.ask.GetRecipe()}
+	g, a, err := q.recipe.acquire(ctx, q.name, ask, q.joined)
 	if err != nil {
 		return none, err
 	}
@@ -39,7 +37,7 @@ func (q queued[H]) Contenders(ctx context.Context) ([]recipes.Contender, error) 
 
 type hold struct{ *remoteGrant }
 
-func newHold(g *remoteGrant, _ answer) recipes.Hold { return hold{g} }
+func newHold(g *remoteGrant, _ *pb.AcquireResponse) recipes.Hold { return hold{g} }
 
 func (h hold) Release(ctx context.Context) error { return h.releaseGrant(ctx) }
 
@@ -48,13 +46,8 @@ func (s *session) Lock(path string, cfg recipes.LockConfig) (recipes.Lock, error
 	if err != nil {
 		return nil, err
 	}
-	ask := func(ctx context.Context, id string, try bool, resumed *pb.Grant) (answer, error) {
-		return s.locks.Acquire(ctx, &pb.AcquireRequest{
-			Session: s.handle, RequestId: id,
-			Path: path, Strategy: string(cfg.Strategy), Dialect: r.dialect, Data: cfg.Data,
-			Try: try, Announce: s.announces(cfg.Joined), Resumed: resumed,
-		})
-	}
+	m := &pb.AcquireRequest_Lock{Lock: &pb.Lock{Strategy: string(cfg.Strategy)}}
+	ask := &pb.AcquireRequest{Data: cfg.Data, Recipe: m}
 	return queued[recipes.Hold]{r, "lock", recipes.KindLock, cfg.Joined, newHold, ask}, nil
 }
 
@@ -63,14 +56,8 @@ func (s *session) Semaphore(path string, cfg recipes.SemaphoreConfig) (recipes.S
 	if err != nil {
 		return nil, err
 	}
-	ask := func(ctx context.Context, id string, try bool, resumed *pb.Grant) (answer, error) {
-		return s.semaphores.AcquirePermit(ctx, &pb.AcquirePermitRequest{
-			Session: s.handle, RequestId: id,
-			Path: path, Strategy: string(cfg.Strategy), Data: cfg.Data,
-			Try: try, Announce: s.announces(cfg.Joined), Permits: int32(cfg.Permits),
-			Dialect: r.dialect, Resumed: resumed,
-		})
-	}
+	m := &pb.AcquireRequest_Semaphore{Semaphore: &pb.Semaphore{Strategy: string(cfg.Strategy), Permits: int32(cfg.Permits)}}
+	ask := &pb.AcquireRequest{Data: cfg.Data, Recipe: m}
 	return queued[recipes.Hold]{r, "semaphore", recipes.KindSemaphore, cfg.Joined, newHold, ask}, nil
 }
 
@@ -83,8 +70,8 @@ type slotHold struct {
 	slot int
 }
 
-func newSlotHold(g *remoteGrant, a answer) recipes.SlotHold {
-	return slotHold{hold{g}, int(a.(*pb.AcquireSlotResponse).GetSlot())}
+func newSlotHold(g *remoteGrant, a *pb.AcquireResponse) recipes.SlotHold {
+	return slotHold{hold{g}, int(a.GetSlot())}
 }
 
 func (h slotHold) Slot() int { return h.slot }
@@ -97,13 +84,8 @@ func (s *session) Slots(path string, cfg recipes.SemaphoreConfig) (recipes.Slots
 	if err != nil {
 		return nil, err
 	}
-	ask := func(ctx context.Context, id string, try bool, resumed *pb.Grant) (answer, error) {
-		return s.semaphores.AcquireSlot(ctx, &pb.AcquireSlotRequest{
-			Session: s.handle, RequestId: id,
-			Path: path, Strategy: string(cfg.Strategy), Data: cfg.Data,
-			Try: try, Announce: s.announces(cfg.Joined), Permits: int32(cfg.Permits), Resumed: resumed,
-		})
-	}
+	m := &pb.AcquireRequest_Slots{Slots: &pb.Semaphore{Strategy: string(cfg.Strategy), Permits: int32(cfg.Permits)}}
+	ask := &pb.AcquireRequest{Data: cfg.Data, Recipe: m}
 	return queued[recipes.SlotHold]{r, "slots", recipes.KindSemaphore, cfg.Joined, newSlotHold, ask}, nil
 }
 
@@ -113,8 +95,6 @@ type election struct {
 }
 
 type leadership struct{ *remoteGrant }
-
-func newLeadership(g *remoteGrant, _ answer) recipes.Leadership { return leadership{g} }
 
 func (l leadership) Resign(ctx context.Context) error { return l.releaseGrant(ctx) }
 
@@ -132,14 +112,12 @@ func (s *session) Election(path string, cfg recipes.ElectionConfig) (recipes.Ele
 }
 
 func (e election) Campaign(ctx context.Context, proposal []byte) (recipes.Leadership, error) {
-	ask := func(ctx context.Context, id string, _ bool, resumed *pb.Grant) (answer, error) {
-		return e.s.elections.Campaign(ctx, &pb.CampaignRequest{
-			Session: e.s.handle, RequestId: id,
-			Path: e.path, Strategy: string(e.cfg.Strategy), Dialect: e.dialect, Proposal: proposal,
-			Announce: e.s.announces(e.cfg.Joined), Resumed: resumed, EndsWithHost: e.cfg.EndsWithProcess,
-		})
+	m := &pb.AcquireRequest_Election{Election: &pb.Election{Strategy: string(e.cfg.Strategy), EndsWithHost: e.cfg.EndsWithProcess}}
+	g, _, err := e.acquire(ctx, "election", &pb.AcquireRequest{Data: proposal, Recipe: m}, e.cfg.Joined)
+	if err != nil {
+		return nil, err
 	}
-	return queued[recipes.Leadership]{e.recipe, "election", recipes.KindElection, e.cfg.Joined, newLeadership, ask}.Acquire(ctx)
+	return leadership{g}, nil
 }
 
 func (e election) Leader(ctx context.Context) (recipes.Leader, error) {

@@ -69,12 +69,12 @@ func TestTheNextPluginsAnswerDecides(t *testing.T) {
 		answer error
 		want   string
 	}{
-		{"Acquire", recipes.ErrUnavailable, again},
-		{"Acquire", recipes.ErrThrottled, again},
-		{"Acquire", cutOff, again},
-		{"Acquire", recipes.ErrNotHeld, lost},
-		{"Acquire", recipes.ErrRemoved, lost},
-		{"Acquire", recipes.ErrInternal, lost},
+		{"Acquire lock", recipes.ErrUnavailable, again},
+		{"Acquire lock", recipes.ErrThrottled, again},
+		{"Acquire lock", cutOff, again},
+		{"Acquire lock", recipes.ErrNotHeld, lost},
+		{"Acquire lock", recipes.ErrRemoved, lost},
+		{"Acquire lock", recipes.ErrInternal, lost},
 		{"DropRest", recipes.ErrUnavailable, again},
 		{"DropRest", recipes.ErrThrottled, again},
 		{"DropRest", recipes.ErrUnknownOutcome, again},

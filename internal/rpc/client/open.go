@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"slices"
 	"time"
 
 	"google.golang.org/protobuf/proto"
@@ -24,7 +23,7 @@ func (c *Client) Open(ctx context.Context, cfg recipes.SessionConfig) (recipes.C
 	return c.Plugin().Open(ctx, cfg)
 }
 
-// Open opens a session through this plugin, in the way of Client.Open.
+// Open opens a session through this plugin, like Client.Open.
 func (p *Plugin) Open(ctx context.Context, cfg recipes.SessionConfig) (recipes.Client, error) {
 	cfg, err := cfg.Normalize()
 	if err != nil {
@@ -79,9 +78,6 @@ func giveUp(ctx context.Context, cancelStream context.CancelFunc) (stop func() b
 }
 
 func (p *Plugin) begin(ctx context.Context, cfg recipes.SessionConfig, resume *pb.Resume) (*generation, *pb.Opened, error) {
-	if err := p.authenticates(ctx, cfg); err != nil {
-		return nil, nil, err
-	}
 	calls := p.callConnection()
 	// The stream outlives ctx, which bounds only the opening.
 	streamCtx, cancelStream := context.WithCancel(p.ctx)
@@ -95,22 +91,6 @@ func (p *Plugin) begin(ctx context.Context, cfg recipes.SessionConfig, resume *p
 		return nil, nil, err
 	}
 	return newGeneration(p, st, cancelStream, calls, opened), opened, nil
-}
-
-// authenticates returns ErrUnsupported if the plugin would ignore cfg.SASL, and so open or resume a
-// session without authenticating it.
-func (p *Plugin) authenticates(ctx context.Context, cfg recipes.SessionConfig) error {
-	if cfg.SASL == nil {
-		return nil
-	}
-	all, err := p.Capabilities(ctx)
-	if err != nil {
-		return unserved{err}
-	}
-	if !slices.Contains(all, "sasl") {
-		return fmt.Errorf("%w: the plugin does not support SASL", recipes.ErrUnsupported)
-	}
-	return nil
 }
 
 func (p *Plugin) start(ctx, streamCtx context.Context, cfg recipes.SessionConfig, resume *pb.Resume) (stream, *pb.Opened, error) {

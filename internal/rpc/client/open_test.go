@@ -88,33 +88,6 @@ func TestCancelledOpenLeavesNoSession(t *testing.T) {
 	})
 }
 
-// A plugin that is older than SASL ignores the field, and would open a session that is not
-// authenticated. So the host does not open it.
-func TestAnOlderPluginOpensNoSessionWithSASL(t *testing.T) {
-	cfg := recipes.SessionConfig{Servers: []string{"host"}, SASL: &recipes.SASL{Mechanism: "DIGEST-MD5", User: "u", Password: "p"}}
-	for older, want := range map[bool]int{false: 1, true: 0} {
-		l := newLink(t, grpc.WithUnaryInterceptor(func(ctx context.Context, method string, req, reply any, cc *grpc.ClientConn, invoke grpc.UnaryInvoker, opts ...grpc.CallOption) error {
-			err := invoke(ctx, method, req, reply, cc, opts...)
-			if info, ok := reply.(*pb.InfoResponse); ok && older {
-				info.Capabilities = []string{"lock"}
-			}
-			return err
-		}))
-		_, err := l.client.Open(ctx(t), cfg)
-		if older {
-			matches(t, err, recipes.ErrUnsupported)
-		} else if err != nil {
-			t.Error(err)
-		}
-		if errors.Is(err, recipes.ErrUnavailable) {
-			t.Errorf("%v suggests another attempt", err)
-		}
-		if n := len(l.world.Configs()); n != want {
-			t.Errorf("older=%t: the plugin opened %d sessions", older, n)
-		}
-	}
-}
-
 // The error does not blame the plugin or suggest another attempt.
 func TestConfigurationThatCannotBeSentIsInvalid(t *testing.T) {
 	l := newLink(t)

@@ -4,12 +4,10 @@ import (
 	"context"
 	"fmt"
 	"sync"
-	"sync/atomic"
 
 	"google.golang.org/grpc"
 
 	"github.com/zkrecipes/zkrecipes/internal/rpc/carry"
-	pb "github.com/zkrecipes/zkrecipes/plugin/proto/zkrecipes/v1"
 	"github.com/zkrecipes/zkrecipes/recipes"
 )
 
@@ -17,8 +15,7 @@ import (
 type Plugin struct {
 	client *Client
 	conn   *carry.Conn
-	died   func(context.Context) bool      // nil if no session outlives it
-	info   atomic.Pointer[pb.InfoResponse] // nil before the plugin was asked
+	died   func(context.Context) bool // nil if no session outlives it
 
 	ctx    context.Context // its cause is the reason why its sessions are lost
 	cancel context.CancelCauseFunc
@@ -67,20 +64,7 @@ func (c *Client) Use(p *Plugin, resumes bool) {
 	c.replaced = make(chan struct{})
 }
 
-// Capabilities returns the plugin's capabilities. Each plugin is asked once.
-func (p *Plugin) Capabilities(ctx context.Context) ([]string, error) {
-	if known := p.info.Load(); known != nil {
-		return known.GetCapabilities(), nil
-	}
-	info, err := p.client.plugins.Info(p.to(ctx), &pb.InfoRequest{})
-	if err != nil {
-		return nil, err
-	}
-	p.info.Store(info)
-	return info.GetCapabilities(), nil
-}
-
-// Fail ends the sessions that this plugin serves, in the way of Client.Fail.
+// Fail ends the sessions that this plugin serves, like Client.Fail.
 func (p *Plugin) Fail(reason error) { p.cancel(reason) }
 
 // ProcessEnded must be called when the plugin's process has ended. It returns when no session

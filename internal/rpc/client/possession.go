@@ -153,10 +153,10 @@ func (s *session) retry(ctx context.Context, rpc func(context.Context) error) (r
 
 // resume makes another plugin resume the grant.
 func (g *remoteGrant) resume(ctx context.Context) error {
-	if err := needs(ctx, g.needs); err != nil {
-		return err
-	}
-	a, err := g.ask(ctx, g.id, &pb.Grant{Token: int64(g.token), Znode: g.znode})
+	g.s.mu.Lock()
+	ask := g.request
+	g.s.mu.Unlock()
+	a, err := g.s.grants.Acquire(ctx, resuming(ask, &pb.Grant{Token: int64(g.token), Znode: g.znode}))
 	if err == nil && recipes.Token(a.GetGrant().GetToken()) != g.token {
 		err = wire.ToStatus(fmt.Errorf("%w: it was resumed with token %d", errNotResumed, a.GetGrant().GetToken()), nil)
 	}

@@ -223,7 +223,9 @@ func TestADowngradeWhoseSessionEndsIsNotHeld(t *testing.T) {
 		s, generationOf := resumable(t)
 		s.begin(generationOf())
 		s.readWriteLocks = lost{}
-		h := newSharedHold(&remoteGrant{s: s, id: "1", lost: make(chan struct{})}, recipes.Writing)
+		h := newSharedHold(&remoteGrant{s: s, id: "1", lost: make(chan struct{}), request: &pb.AcquireRequest{
+			Recipe: &pb.AcquireRequest_SharedLock{SharedLock: &pb.SharedLock{Mode: pb.Mode_MODE_WRITE}},
+		}}, nil)
 		if err := h.Downgrade(t.Context()); !errors.Is(err, recipes.ErrNotHeld) || !errors.Is(err, recipes.ErrExpired) {
 			t.Errorf("it ends with %v", err)
 		}

@@ -74,12 +74,12 @@ func (q *queue) put(ctx context.Context, priority int, data [][]byte) ([]recipes
 		return nil, nil
 	}
 	id := q.s.requestID()
-	return write(ctx, q.recipe, once.by(id), q.s.queues.PutElements, &pb.PutElementsRequest{
-		Session: q.s.handle, Queue: q.ref(), Priority: int32(priority), Data: data, RequestId: id,
+	return write(ctx, q.recipe, sentOnce.abandonable(id), q.s.queues.PutElements, &pb.PutElementsRequest{
+		Session: q.s.handle, Path: q.path, Dialect: q.dialect, Queue: q.message(), Priority: int32(priority), Data: data, RequestId: id,
 	}, func(a *pb.PutElementsResponse) []recipes.ElementID { return wire.ElementIDs(a.GetIds(), len(data)) })
 }
 
-func (q *queue) ref() *pb.QueueRef { return wire.ToQueue(q.path, q.priority, q.cfg) }
+func (q *queue) message() *pb.Queue { return wire.ToQueue(q.priority, q.cfg) }
 
 // Take receives an element and acknowledges it: see QueueService in queue.proto.
 func (q *queue) Take(ctx context.Context) (recipes.Element, error) {
@@ -113,38 +113,32 @@ func (q *queue) Take(ctx context.Context) (recipes.Element, error) {
 // has the only copy of the element, so a failed call may have lost it.
 func (q *queue) takeUnclaimed(ctx context.Context) (recipes.Element, error) {
 	id := q.s.requestID()
-	return write(ctx, q.recipe, once.by(id), q.s.queues.TakeElement, &pb.TakeElementRequest{Session: q.s.handle, RequestId: id, Queue: q.ref()},
-		func(a *pb.TakeElementResponse) recipes.Element { return wire.Element(a.GetElement()) })
+	return write(ctx, q.recipe, sentOnce.abandonable(id), q.s.queues.TakeElement, &pb.TakeElementRequest{
+		Session: q.s.handle, RequestId: id, Path: q.path, Dialect: q.dialect, Queue: q.message(),
+	}, func(a *pb.TakeElementResponse) recipes.Element { return wire.Element(a.GetElement()) })
 }
 
 func (q *queue) Receive(ctx context.Context) (recipes.Delivery, error) {
-	g, a, err := q.acquire(ctx, "queue", nil, func(ctx context.Context, id string, resumed *pb.Grant) (answer, error) {
-		return q.s.queues.ReceiveElement(ctx, &pb.ReceiveElementRequest{
-			Session: q.s.handle, RequestId: id, Queue: q.ref(), Resumed: resumed,
-		})
-	})
+	g, a, err := q.acquire(ctx, "queue", &pb.AcquireRequest{Recipe: &pb.AcquireRequest_Queue{Queue: q.message()}}, nil)
 	if err != nil {
 		return nil, err
 	}
-	r := a.(*pb.ReceiveElementResponse)
-	return &delivery{
-		remoteGrant: g, done: make(chan struct{}),
-		element: wire.Element(r.GetElement()), attempt: int(r.GetAttempt()),
-	}, nil
+	d := a.GetDelivery()
+	return &delivery{remoteGrant: g, done: make(chan struct{}), element: wire.Element(d.GetElement()), attempt: int(d.GetAttempt())}, nil
 }
 
 func (q *queue) Peek(ctx context.Context) (recipes.Element, error) {
-	return read(ctx, q.recipe, q.s.queues.PeekElement, &pb.PeekElementRequest{Session: q.s.handle, Queue: q.ref()},
+	return read(ctx, q.recipe, q.s.queues.PeekElement, &pb.PeekElementRequest{Session: q.s.handle, Path: q.path, Dialect: q.dialect, Queue: q.message()},
 		func(a *pb.PeekElementResponse) recipes.Element { return wire.Element(a.GetElement()) })
 }
 
 func (q *queue) Len(ctx context.Context) (int, error) {
-	return read(ctx, q.recipe, q.s.queues.CountElements, &pb.CountElementsRequest{Session: q.s.handle, Queue: q.ref()},
+	return read(ctx, q.recipe, q.s.queues.CountElements, &pb.CountElementsRequest{Session: q.s.handle, Path: q.path, Dialect: q.dialect, Queue: q.message()},
 		func(a *pb.CountElementsResponse) int { return int(a.GetCount()) })
 }
 
 func (q *queue) DeadLetters(ctx context.Context) ([]recipes.Element, error) {
-	return read(ctx, q.recipe, q.s.queues.ListDeadLetters, &pb.ListDeadLettersRequest{Session: q.s.handle, Queue: q.ref()},
+	return read(ctx, q.recipe, q.s.queues.ListDeadLetters, &pb.ListDeadLettersRequest{Session: q.s.handle, Path: q.path, Dialect: q.dialect, Queue: q.message()},
 		func(a *pb.ListDeadLettersResponse) []recipes.Element { return wire.Each(a.GetElements(), wire.Element) })
 }
 
@@ -208,7 +202,7 @@ func (d *delivery) endLocally() error {
 
 func (d *delivery) call(ack bool) error {
 	calls := 0
-	err := d.s.persist(d.s.over, way{counted: true}, func(ctx context.Context) error {
+	err := d.s.persist(d.s.over, callOptions{awaited: true}, func(ctx context.Context) error {
 		calls++
 		if ack {
 			_, err := d.s.queues.AcknowledgeElement(ctx, &pb.AcknowledgeElementRequest{Session: d.s.handle, RequestId: d.id})

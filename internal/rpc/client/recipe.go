@@ -5,13 +5,11 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"slices"
 
 	"google.golang.org/grpc"
 	"google.golang.org/protobuf/proto"
 
 	"github.com/zkrecipes/zkrecipes/internal/feed"
-	"github.com/zkrecipes/zkrecipes/internal/rpc/carry"
 	"github.com/zkrecipes/zkrecipes/internal/rpc/wire"
 	pb "github.com/zkrecipes/zkrecipes/plugin/proto/zkrecipes/v1"
 	"github.com/zkrecipes/zkrecipes/recipes"
@@ -28,7 +26,6 @@ type recipe struct {
 	path    string
 	what    string // in errors: "lock /path"
 	dialect string // in wire form, see wire.ToDialect
-	needs   string // a capability of the plugin; may be ""
 	invalid error  // of the name or the key that the call is about
 }
 
@@ -41,9 +38,6 @@ func (s *session) at(kind, path string, d recipes.Dialect, invalid ...error) (re
 		return r, err
 	}
 	r.dialect, err = wire.ToDialect(d)
-	if r.dialect != "" { // a plugin that ignores it would create a contender that does not exclude the dialect's
-		r.needs = "dialects"
-	}
 	if err = cmp.Or(append([]error{err}, invalid...)...); err != nil {
 		return r, fmt.Errorf("%s: %w", r, err)
 	}
@@ -71,22 +65,6 @@ func (r recipe) String() string   { return r.what }
 // about returns the recipe with another name in errors.
 func (r recipe) about(what string) recipe { r.what = what; return r }
 
-// needs returns ErrUnsupported, like the plugin's own answer, if the plugin that ctx names lacks a
-// capability. Before a call has begun, it is not known which plugin gets it.
-func needs(ctx context.Context, capability string) error {
-	if capability == "" {
-		return nil
-	}
-	all, err := ctx.Value(pluginKey{}).(*Plugin).Capabilities(ctx)
-	if err != nil {
-		return carry.UnsentError{Err: err}
-	}
-	if !slices.Contains(all, capability) {
-		return wire.ToStatus(fmt.Errorf("%w: the plugin lacks the capability %q", recipes.ErrUnsupported, capability), nil)
-	}
-	return nil
-}
-
 // A method is a method of a plugin service.
 type method[Q, A any] = func(context.Context, Q, ...grpc.CallOption) (A, error)
 
@@ -100,22 +78,21 @@ func read[Q, A, T any](ctx context.Context, r recipe, ask method[Q, A], request 
 		return none, r.invalid
 	}
 	var answer A
-	err = r.s.complete(ctx, way{needs: r.needs}, func(ctx context.Context) (err error) { answer, err = ask(ctx, request); return err })
+	err = r.s.complete(ctx, callOptions{}, func(ctx context.Context) (err error) { answer, err = ask(ctx, request); return err })
 	if err != nil {
 		return none, r.s.explain(ctx, r.what, err)
 	}
 	return convert(answer), nil
 }
 
-// write makes a call that changes something; how says whether it may be repeated. On error the
+// write makes a call that changes something; options say whether it may be repeated. On error the
 // result is zero.
-func write[Q, A, T any](ctx context.Context, r recipe, how way, ask method[Q, A], request Q, convert func(A) T) (none T, err error) {
+func write[Q, A, T any](ctx context.Context, r recipe, options callOptions, ask method[Q, A], request Q, convert func(A) T) (none T, err error) {
 	if r.invalid != nil {
 		return none, r.invalid
 	}
-	how.needs = r.needs
 	var answer A
-	err = r.s.write(ctx, how, func(ctx context.Context) (err error) { answer, err = ask(ctx, request); return err })
+	err = r.s.write(ctx, options, func(ctx context.Context) (err error) { answer, err = ask(ctx, request); return err })
 	if err != nil {
 		return none, r.s.explainWrite(ctx, r.what, err)
 	}
@@ -123,8 +100,8 @@ func write[Q, A, T any](ctx context.Context, r recipe, how way, ask method[Q, A]
 }
 
 // change makes a write without a result.
-func change[Q, A any](ctx context.Context, r recipe, how way, ask method[Q, A], request Q) error {
-	_, err := write(ctx, r, how, ask, request, nothing)
+func change[Q, A any](ctx context.Context, r recipe, options callOptions, ask method[Q, A], request Q) error {
+	_, err := write(ctx, r, options, ask, request, nothing)
 	return err
 }
 
@@ -133,12 +110,7 @@ func follow[Q, M, T any](ctx context.Context, r recipe, open method[Q, grpc.Serv
 	if r.invalid != nil {
 		return nil, r.invalid
 	}
-	return watch(ctx, r.s, r.what, func(ctx context.Context) (grpc.ServerStreamingClient[M], error) {
-		if err := needs(ctx, r.needs); err != nil {
-			return nil, err
-		}
-		return open(ctx, request)
-	}, value)
+	return watch(ctx, r.s, r.what, func(ctx context.Context) (grpc.ServerStreamingClient[M], error) { return open(ctx, request) }, value)
 }
 
 func (s *session) Contenders(ctx context.Context, path string, kinds ...recipes.Kind) (recipes.Lines, error) {
@@ -219,7 +191,7 @@ type watcher[M any] struct {
 // begin opens a stream and reads its first message.
 func (w *watcher[M]) begin(ctx context.Context) error {
 	for {
-		t, err := w.s.enter(ctx, way{})
+		t, err := w.s.enter(ctx, callOptions{})
 		if err != nil {
 			return err
 		}

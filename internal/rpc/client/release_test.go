@@ -12,6 +12,7 @@ import (
 	"github.com/zkrecipes/zkrecipes/internal/rpc/server"
 	rpcwire "github.com/zkrecipes/zkrecipes/internal/rpc/wire"
 	"github.com/zkrecipes/zkrecipes/internal/testing/must"
+	pb "github.com/zkrecipes/zkrecipes/plugin/proto/zkrecipes/v1"
 	"github.com/zkrecipes/zkrecipes/recipes"
 	"google.golang.org/grpc"
 )
@@ -117,18 +118,15 @@ func nothingIsKept(t *testing.T, s recipes.Client) {
 	}
 }
 
-// contending is a request of any recipe with a wait queue.
-type contending interface {
-	GetStrategy() string
-}
-
 // The host sends the strategy that it documents as its default: a plugin of another version
 // may have another default.
 func TestRequestsNameTheStrategy(t *testing.T) {
-	var sent []contending
+	var sent []string
 	note := func(ctx context.Context, method string, req, reply any, cc *grpc.ClientConn, invoke grpc.UnaryInvoker, opts ...grpc.CallOption) error {
-		if r, ok := req.(contending); ok {
-			sent = append(sent, r)
+		if r, ok := req.(*pb.AcquireRequest); ok {
+			m := r.ProtoReflect()
+			recipe := m.Get(m.WhichOneof(m.Descriptor().Oneofs().ByName("recipe"))).Message()
+			sent = append(sent, recipe.Get(recipe.Descriptor().Fields().ByName("strategy")).String())
 		}
 		return invoke(ctx, method, req, reply, cc, opts...)
 	}
@@ -148,8 +146,8 @@ func TestRequestsNameTheStrategy(t *testing.T) {
 		if len(sent) != 1 {
 			t.Fatalf("%s: %d requests", k.name, len(sent))
 		}
-		if got := sent[0].GetStrategy(); got != string(recipes.Handoff) {
-			t.Errorf("%s: strategy %q", k.name, got)
+		if sent[0] != string(recipes.Handoff) {
+			t.Errorf("%s: strategy %q", k.name, sent[0])
 		}
 	}
 }
@@ -244,7 +242,7 @@ func TestASnapshotOfManyMegabytesCrosses(t *testing.T) {
 func TestWhatIsUnsupportedIsNamed(t *testing.T) {
 	spy := newSpy()
 	s := newLink(t, spy.option()).open(t, 0)
-	spy.answer("Acquire", func() error { return rpcwire.ToStatus(fmt.Errorf("%w: the strategy", recipes.ErrUnsupported), nil) })
+	spy.answer("Acquire lock", func() error { return rpcwire.ToStatus(fmt.Errorf("%w: the strategy", recipes.ErrUnsupported), nil) })
 	_, err := lock(t, s, recipes.LockConfig{}).Acquire(ctx(t))
 	if !errors.Is(err, recipes.ErrUnsupported) || !strings.Contains(err.Error(), "/l") {
 		t.Errorf("got %v", err)

@@ -6,8 +6,6 @@ import (
 	"sync"
 	"sync/atomic"
 
-	"google.golang.org/protobuf/proto"
-
 	"github.com/zkrecipes/zkrecipes/internal/rpc/wire"
 	pb "github.com/zkrecipes/zkrecipes/plugin/proto/zkrecipes/v1"
 	"github.com/zkrecipes/zkrecipes/recipes"
@@ -16,9 +14,16 @@ import (
 // readWriteLock is a shared lock, with H a recipes.SharedHold, or a priority lock.
 type readWriteLock[H any] struct {
 	recipe
-	request *pb.AcquireReadWriteRequest // without id, mode and try
-	joined  func(recipes.Place)
-	hold    func(*remoteGrant, recipes.Mode) H
+	kind           recipes.Kind
+	reader, writer queued[H]
+}
+
+func newReadWriteLock[H any](r recipe, kind recipes.Kind, joined func(recipes.Place), hold func(*remoteGrant, *pb.AcquireResponse) H, read, write *pb.AcquireRequest) readWriteLock[H] {
+	return readWriteLock[H]{
+		recipe: r, kind: kind,
+		reader: queued[H]{r, string(kind), kind, joined, hold, read},
+		writer: queued[H]{r, string(kind), kind, joined, hold, write},
+	}
 }
 
 func (s *session) SharedLock(path string, cfg recipes.SharedLockConfig) (recipes.SharedLock, error) {
@@ -26,10 +31,12 @@ func (s *session) SharedLock(path string, cfg recipes.SharedLockConfig) (recipes
 	if err != nil {
 		return nil, err
 	}
-	return readWriteLock[recipes.SharedHold]{recipe: r, joined: cfg.Joined, hold: newSharedHold, request: &pb.AcquireReadWriteRequest{
-		Session: s.handle, Path: path, Strategy: string(cfg.Strategy), Data: cfg.Data, Announce: s.announces(cfg.Joined),
-		Revocable: cfg.Revocable, Grace: wire.ToDuration(cfg.Grace), Kind: string(recipes.KindSharedLock), Dialect: r.dialect,
-	}}, nil
+	ask := func(mode pb.Mode) *pb.AcquireRequest {
+		return &pb.AcquireRequest{Data: cfg.Data, Recipe: &pb.AcquireRequest_SharedLock{SharedLock: &pb.SharedLock{
+			Strategy: string(cfg.Strategy), Mode: mode, Revocable: cfg.Revocable, Grace: wire.ToDuration(cfg.Grace),
+		}}}
+	}
+	return newReadWriteLock(r, recipes.KindSharedLock, cfg.Joined, newSharedHold, ask(pb.Mode_MODE_READ), ask(pb.Mode_MODE_WRITE)), nil
 }
 
 func (s *session) PriorityLock(path string, cfg recipes.PriorityLockConfig) (recipes.PriorityLock, error) {
@@ -37,42 +44,22 @@ func (s *session) PriorityLock(path string, cfg recipes.PriorityLockConfig) (rec
 	if err != nil {
 		return nil, err
 	}
-	return readWriteLock[recipes.PriorityHold]{recipe: r, joined: cfg.Joined, hold: newPriorityHold, request: &pb.AcquireReadWriteRequest{
-		Session: s.handle, Path: path, Strategy: string(cfg.Strategy), Data: cfg.Data, Announce: s.announces(cfg.Joined),
-		Revocable: cfg.Revocable, Grace: wire.ToDuration(cfg.Grace), Kind: string(recipes.KindPriorityLock),
-		Priority: int32(cfg.Priority), Ask: cfg.Ask,
-	}}, nil
-}
-
-// in returns the lock in one mode.
-func (l readWriteLock[H]) in(mode recipes.Mode) queued[H] {
-	kind, hold := l.request.GetKind(), func(g *remoteGrant, _ answer) H { return l.hold(g, mode) }
-	ask := func(ctx context.Context, id string, try bool, resumed *pb.Grant) (answer, error) {
-		r := proto.CloneOf(l.request)
-		r.RequestId, r.Mode, r.Try, r.Resumed = id, wire.ToMode(mode), try, resumed
-		return l.s.readWriteLocks.AcquireReadWrite(ctx, r)
+	ask := func(mode pb.Mode) *pb.AcquireRequest {
+		return &pb.AcquireRequest{Data: cfg.Data, Recipe: &pb.AcquireRequest_PriorityLock{PriorityLock: &pb.PriorityLock{
+			Strategy: string(cfg.Strategy), Mode: mode, Revocable: cfg.Revocable, Grace: wire.ToDuration(cfg.Grace),
+			Priority: int32(cfg.Priority), Ask: cfg.Ask,
+		}}}
 	}
-	return queued[H]{l.recipe, kind, recipes.Kind(kind), l.joined, hold, ask}
+	return newReadWriteLock(r, recipes.KindPriorityLock, cfg.Joined, newPriorityHold, ask(pb.Mode_MODE_READ), ask(pb.Mode_MODE_WRITE)), nil
 }
 
-func (l readWriteLock[H]) AcquireRead(ctx context.Context) (H, error) {
-	return l.in(recipes.Reading).Acquire(ctx)
-}
-
-func (l readWriteLock[H]) AcquireWrite(ctx context.Context) (H, error) {
-	return l.in(recipes.Writing).Acquire(ctx)
-}
-
-func (l readWriteLock[H]) TryRead(ctx context.Context) (H, error) {
-	return l.in(recipes.Reading).TryAcquire(ctx)
-}
-
-func (l readWriteLock[H]) TryWrite(ctx context.Context) (H, error) {
-	return l.in(recipes.Writing).TryAcquire(ctx)
-}
+func (l readWriteLock[H]) AcquireRead(ctx context.Context) (H, error)  { return l.reader.Acquire(ctx) }
+func (l readWriteLock[H]) AcquireWrite(ctx context.Context) (H, error) { return l.writer.Acquire(ctx) }
+func (l readWriteLock[H]) TryRead(ctx context.Context) (H, error)      { return l.reader.TryAcquire(ctx) }
+func (l readWriteLock[H]) TryWrite(ctx context.Context) (H, error)     { return l.writer.TryAcquire(ctx) }
 
 func (l readWriteLock[H]) Contenders(ctx context.Context) ([]recipes.Contender, error) {
-	return l.line(ctx, recipes.Kind(l.request.GetKind()))
+	return l.line(ctx, l.kind)
 }
 
 func (l readWriteLock[H]) Revoke(ctx context.Context, znode string) error {
@@ -85,7 +72,7 @@ func (l readWriteLock[H]) RevokeForced(ctx context.Context, znode string) error 
 
 func (l readWriteLock[H]) revoke(ctx context.Context, znode string, force bool) error {
 	_, err := read(ctx, l.about("revoke "+znode), l.s.readWriteLocks.Revoke, &pb.RevokeRequest{ // may be repeated
-		Session: l.s.handle, Path: l.path, Znode: znode, Force: force, Kind: l.request.GetKind(), Dialect: l.dialect,
+		Session: l.s.handle, Path: l.path, Znode: znode, Force: force, Kind: string(l.kind), Dialect: l.dialect,
 	}, nothing)
 	return err
 }
@@ -97,8 +84,8 @@ type sharedHold struct {
 	downgraded atomic.Bool
 }
 
-func newSharedHold(g *remoteGrant, mode recipes.Mode) recipes.SharedHold {
-	return &sharedHold{hold: hold{g}, revocation: newRevocation(g), writer: mode == recipes.Writing}
+func newSharedHold(g *remoteGrant, _ *pb.AcquireResponse) recipes.SharedHold {
+	return &sharedHold{hold: hold{g}, revocation: newRevocation(g), writer: g.request.GetSharedLock().GetMode() == pb.Mode_MODE_WRITE}
 }
 
 func (h *sharedHold) Mode() recipes.Mode {
@@ -129,8 +116,8 @@ type priorityHold struct {
 	mode recipes.Mode
 }
 
-func newPriorityHold(g *remoteGrant, mode recipes.Mode) recipes.PriorityHold {
-	return &priorityHold{hold: hold{g}, revocation: newRevocation(g), mode: mode}
+func newPriorityHold(g *remoteGrant, _ *pb.AcquireResponse) recipes.PriorityHold {
+	return &priorityHold{hold: hold{g}, revocation: newRevocation(g), mode: wire.Mode(g.request.GetPriorityLock().GetMode())}
 }
 
 func (h *priorityHold) Mode() recipes.Mode { return h.mode }
@@ -174,7 +161,7 @@ func (r *revocation) await() {
 		case <-wait.Done():
 		}
 	}()
-	err := s.persist(wait, way{}, func(ctx context.Context) error {
+	err := s.persist(wait, callOptions{}, func(ctx context.Context) error {
 		_, err := s.readWriteLocks.AwaitRevocation(ctx, &pb.AwaitRevocationRequest{Session: s.handle, RequestId: r.g.id})
 		return err
 	})

@@ -26,7 +26,6 @@ type leaseStream = grpc.BidiStreamingServer[pb.OpenRequest, pb.OpenResponse]
 // scripted is a plugin whose behaviour the test defines.
 type scripted struct {
 	pb.UnimplementedSessionServiceServer
-	pb.UnimplementedLockServiceServer
 	pb.UnimplementedGrantServiceServer
 	pb.UnimplementedTransactionServiceServer
 
@@ -82,7 +81,7 @@ func (s *scripted) DropRest(context.Context, *pb.DropRestRequest) (*pb.DropRestR
 
 func (s *scripted) intercept(ctx context.Context, method string, r, reply any, cc *grpc.ClientConn, invoke grpc.UnaryInvoker, opts ...grpc.CallOption) error {
 	err := invoke(ctx, method, r, reply, cc, opts...)
-	asks := method == pb.LockService_Acquire_FullMethodName || method == pb.TransactionService_BeginTransaction_FullMethodName
+	asks := method == pb.GrantService_Acquire_FullMethodName || method == pb.TransactionService_BeginTransaction_FullMethodName
 	if asks && s.acquired != nil {
 		s.acquired()
 	}
@@ -117,7 +116,6 @@ func play(t *testing.T, c *client.Client, s *scripted) (p *client.Plugin, kill f
 	listener := bufconn.Listen(1 << 16)
 	g := grpc.NewServer()
 	pb.RegisterSessionServiceServer(g, s)
-	pb.RegisterLockServiceServer(g, s)
 	pb.RegisterGrantServiceServer(g, s)
 	pb.RegisterTransactionServiceServer(g, s)
 	var serving sync.WaitGroup

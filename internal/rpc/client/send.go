@@ -12,16 +12,17 @@ import (
 	"github.com/zkrecipes/zkrecipes/recipes"
 )
 
-// A way says how a unary call is made. The zero value is a read.
-type way struct {
-	counted bool          // Pause waits for the call
-	needs   string        // a capability; without it the plugin does not get the call
+// callOptions control the repetition and the cancellation of a unary call. The zero value is for a
+// read: the call may be repeated, and ends with the session.
+type callOptions struct {
+	awaited bool          // Pause waits for the call
 	waiter  *waiter       // may be nil; a call with a waiter can be made before DropRest, if it is offered a turn
-	left    time.Duration // how long the call may continue once the session is over
+	grace   time.Duration // how long the call may continue once the session is over
 
-	once    bool               // for a write: see once
-	answers func(e error) bool // for a write: see repeated
-	id      string             // for a write: see by
+	// Of a write:
+	atMostOnce bool               // see sentOnce
+	answers    func(e error) bool // see repeated; may be nil
+	abandonID  string             // see abandonable; may be empty
 }
 
 // unserved is the error of a call that was not made, or a stream that was not opened. Nothing was
@@ -44,22 +45,22 @@ func (unanswered) Error() string { return "the plugin has ended before it answer
 // plugin that detaches the session refuses writes that it has not begun; these are repeated.
 // If a plugin ends before it answers a write, and the session continues, the outcome is
 // unknown, unless the call is repeated and answered.
-func (s *session) complete(ctx context.Context, how way, rpc func(context.Context) error) error {
+func (s *session) complete(ctx context.Context, options callOptions, rpc func(context.Context) error) error {
 	for sent := false; ; {
-		t, err := s.send(ctx, how, rpc)
+		t, err := s.send(ctx, options, rpc)
 		if err == nil {
 			return nil
 		}
 		e, answered := wire.Error(err)
 		ended := s.outlived(ctx, t, err)
 		switch {
-		case ended && (how.once || how.answers != nil):
+		case ended && (options.atMostOnce || options.answers != nil):
 			sent = sent || !answered && !unsent(err) || errors.Is(e, recipes.ErrUnknownOutcome)
-			if sent && how.once {
+			if sent && options.atMostOnce {
 				return unanswered{}
 			}
 		case ended:
-		case sent && !(answered && how.answers(e)):
+		case sent && !(answered && options.answers(e)):
 			return fmt.Errorf("%w, and then: %w", unanswered{}, s.verdict(ctx, e, answered))
 		default:
 			return err
@@ -69,9 +70,9 @@ func (s *session) complete(ctx context.Context, how way, rpc func(context.Contex
 
 // persist repeats a call until the plugin answers, the session is over or ctx ends. It
 // returns the plugin's answer.
-func (s *session) persist(ctx context.Context, how way, rpc func(context.Context) error) error {
+func (s *session) persist(ctx context.Context, options callOptions, rpc func(context.Context) error) error {
 	for {
-		err := s.complete(ctx, how, rpc)
+		err := s.complete(ctx, options, rpc)
 		e, answered := wire.Error(err)
 		if err == nil || answered {
 			return e
@@ -88,38 +89,35 @@ func (s *session) persist(ctx context.Context, how way, rpc func(context.Context
 // The call goes to the plugin that served the session when the call began, even if another
 // one serves it by then. So it can never reach a plugin that is still resuming the session.
 // It ends with that generation or the session.
-func (s *session) send(ctx context.Context, how way, rpc func(context.Context) error) (*generation, error) {
+func (s *session) send(ctx context.Context, options callOptions, rpc func(context.Context) error) (*generation, error) {
 	if err := cmp.Or(s.Err(), ctx.Err()); err != nil {
 		return nil, unserved{err}
 	}
-	t, err := s.enter(ctx, how)
+	t, err := s.enter(ctx, options)
 	if err != nil {
 		return nil, err
 	}
-	left := how.left // the function below must not keep the rest of how alive
+	grace := options.grace // the function below must not keep the rest of the options alive
 	calling, cancel := context.WithCancel(ctx)
-	stop := context.AfterFunc(s.over, func() { time.AfterFunc(left, cancel) })
-	to := t.plugin.to(calling)
-	if err = needs(to, how.needs); err == nil {
-		err = rpc(to)
-	}
+	stop := context.AfterFunc(s.over, func() { time.AfterFunc(grace, cancel) })
+	err = rpc(t.plugin.to(calling))
 	stop()
 	cancel()
-	if how.counted {
+	if options.awaited {
 		t.uncount()
 	}
-	if how.waiter != nil {
-		s.returned(how.waiter)
+	if options.waiter != nil {
+		s.returned(options.waiter)
 	}
 	return t, err
 }
 
 // enter waits until a plugin serves the session, or the call's waiter is offered a turn. It
 // records the call in that generation.
-func (s *session) enter(ctx context.Context, how way) (*generation, error) {
+func (s *session) enter(ctx context.Context, options callOptions) (*generation, error) {
 	var turns <-chan turn
-	if how.waiter != nil {
-		turns = how.waiter.turns
+	if options.waiter != nil {
+		turns = options.waiter.turns
 	}
 	for {
 		t, changed := s.serving.Load(), (<-chan struct{})(nil)
@@ -129,20 +127,20 @@ func (s *session) enter(ctx context.Context, how way) (*generation, error) {
 			s.mu.Unlock()
 		}
 		switch {
-		case t != nil && how.counted && !s.count(t):
+		case t != nil && options.awaited && !s.count(t):
 			continue
-		case t != nil && how.waiter != nil:
-			s.begins(how.waiter, t, nil)
+		case t != nil && options.waiter != nil:
+			s.begins(options.waiter, t, nil)
 			return t, nil
 		case t != nil:
 			return t, nil
 		}
 		select {
 		case offered := <-turns:
-			if how.counted {
+			if options.awaited {
 				offered.in.changes.Add(1)
 			}
-			s.begins(how.waiter, offered.in, &offered)
+			s.begins(options.waiter, offered.in, &offered)
 			return offered.in, nil
 		case <-changed:
 		case <-s.over.Done():

@@ -243,7 +243,7 @@ func (s *session) Close(ctx context.Context) error {
 
 func (s *session) close(ctx context.Context) error {
 	s.meters.Read(ctx, s.source)
-	if t, err := s.enter(ctx, way{counted: true}); err == nil { // if no plugin serves the session, enter waits for the next one
+	if t, err := s.enter(ctx, callOptions{awaited: true}); err == nil { // if no plugin serves the session, enter waits for the next one
 		defer t.uncount()
 	}
 	s.finish(recipes.ErrClosed) // the stream stays open for the call to Close

@@ -19,7 +19,6 @@ type spy struct {
 	calls   map[string]int
 	after   map[string]func() error // called once when the server has answered; its result replaces the answer
 	instead map[string]func() error // answers the next call, which is not sent
-	able    []string                // replaces the plugin's capabilities, unless it is nil
 }
 
 func newSpy() *spy {
@@ -29,7 +28,7 @@ func newSpy() *spy {
 func (s *spy) option() grpc.DialOption { return grpc.WithUnaryInterceptor(s.intercept) }
 
 func (s *spy) intercept(ctx context.Context, method string, req, reply any, cc *grpc.ClientConn, invoke grpc.UnaryInvoker, opts ...grpc.CallOption) error {
-	name := method[strings.LastIndexByte(method, '/')+1:]
+	name := nameOf(method, req)
 	s.mu.Lock()
 	s.calls[name]++
 	answer := s.after[name]
@@ -41,13 +40,20 @@ func (s *spy) intercept(ctx context.Context, method string, req, reply any, cc *
 		return rpcwire.ToStatus(refuse(), nil)
 	}
 	err := invoke(ctx, method, req, reply, cc, opts...)
-	if info, ok := reply.(*pb.InfoResponse); ok && s.able != nil {
-		info.Capabilities = s.able
-	}
 	if answer != nil {
 		return answer()
 	}
 	return err
+}
+
+// nameOf returns the name of a call: of the method and, for Acquire, of the recipe, as in "Acquire lock".
+func nameOf(method string, req any) string {
+	name := method[strings.LastIndexByte(method, '/')+1:]
+	if r, ok := req.(*pb.AcquireRequest); ok {
+		m := r.ProtoReflect()
+		name += " " + string(m.WhichOneof(m.Descriptor().Oneofs().ByName("recipe")).Name())
+	}
+	return name
 }
 
 // loseAnswer runs f and then drops the next answer to a call.

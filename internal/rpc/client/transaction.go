@@ -41,9 +41,9 @@ func (t *transaction) Begin(ctx context.Context, payload []byte, sites ...string
 		return fmt.Errorf("%s: %w", t, err)
 	}
 	id := t.s.requestID()
-	how, done := t.beginning(once.by(id))
+	options, done := t.beginning(sentOnce.abandonable(id))
 	defer done()
-	name, err := write(ctx, t.recipe, how, t.s.transactions.BeginTransaction, &pb.BeginTransactionRequest{
+	name, err := write(ctx, t.recipe, options, t.s.transactions.BeginTransaction, &pb.BeginTransactionRequest{
 		Session: t.s.handle, Path: t.path, Variant: string(t.variant), Payload: payload, Sites: sites, RequestId: id,
 	}, (*pb.BeginTransactionResponse).GetTransaction)
 	if err == nil {
@@ -62,11 +62,11 @@ func (t *transaction) Begin(ctx context.Context, payload []byte, sites ...string
 }
 
 // beginning is for a call that begins a part: DropRest, which could delete it, waits for done.
-func (t *transaction) beginning(how way) (_ way, done func()) {
+func (t *transaction) beginning(options callOptions) (_ callOptions, done func()) {
 	w := &waiter{turns: make(chan turn, 1), always: true}
-	how.waiter = w
-	t.s.expect(how.id, w)
-	return how, func() { t.s.unexpect(how.id, w) }
+	options.waiter = w
+	t.s.expect(options.abandonID, w)
+	return options, func() { t.s.unexpect(options.abandonID, w) }
 }
 
 // undone returns an error if ctx was cancelled, although the call with that id has succeeded. The
@@ -86,9 +86,9 @@ func (t *transaction) coordinator() string { return t.path }
 // Coordinate is repeated only for the transaction that this session has begun, by its name.
 // Without a name, a repeated call could count the votes of a later transaction at the path.
 func (t *transaction) Coordinate(ctx context.Context) (recipes.Decision, error) {
-	id, how, place, calls := t.s.requestID(), once, t.s.part(t.coordinator()), 0
+	id, options, place, calls := t.s.requestID(), sentOnce, t.s.part(t.coordinator()), 0
 	if place != nil {
-		how = repeated(answers)
+		options = repeated(answers)
 	}
 	coordinate := func(ctx context.Context, ask *pb.CoordinateTransactionRequest, options ...grpc.CallOption) (*pb.CoordinateTransactionResponse, error) {
 		if calls++; calls > 1 && place != nil {
@@ -97,7 +97,7 @@ func (t *transaction) Coordinate(ctx context.Context) (recipes.Decision, error) 
 		}
 		return t.s.transactions.CoordinateTransaction(ctx, ask, options...)
 	}
-	d, err := write(ctx, t.recipe, how.by(id), coordinate, &pb.CoordinateTransactionRequest{Session: t.s.handle, Path: t.path, RequestId: id},
+	d, err := write(ctx, t.recipe, options.abandonable(id), coordinate, &pb.CoordinateTransactionRequest{Session: t.s.handle, Path: t.path, RequestId: id},
 		func(a *pb.CoordinateTransactionResponse) recipes.Decision { return wire.Decision(a.GetDecision()) })
 	if place != nil {
 		place.end(err)
@@ -110,16 +110,16 @@ func (t *transaction) Coordinate(ctx context.Context) (recipes.Decision, error) 
 
 // Abort is not repeated: the transaction may be over by then, and another one may have begun.
 func (t *transaction) Abort(ctx context.Context, reason string) (recipes.Decision, error) {
-	return write(ctx, t.recipe, once, t.s.transactions.AbortTransaction,
+	return write(ctx, t.recipe, sentOnce, t.s.transactions.AbortTransaction,
 		&pb.AbortTransactionRequest{Session: t.s.handle, Path: t.path, Reason: wire.Text(reason)},
 		func(a *pb.AbortTransactionResponse) recipes.Decision { return wire.Decision(a.GetDecision()) })
 }
 
 func (t *transaction) Join(ctx context.Context, name string) (recipes.Site, error) {
 	id := t.s.requestID()
-	how, done := t.beginning(repeated(answers).by(id))
+	options, done := t.beginning(repeated(answers).abandonable(id))
 	defer done()
-	joined, err := write(ctx, t.recipe, how, t.s.transactions.JoinTransaction,
+	joined, err := write(ctx, t.recipe, options, t.s.transactions.JoinTransaction,
 		&pb.JoinTransactionRequest{Session: t.s.handle, Path: t.path, Site: name, RequestId: id},
 		func(a *pb.JoinTransactionResponse) *site {
 			return &site{transaction: t, name: name, payload: a.GetPayload(), part: part{s: t.s, key: a.GetMembership()}}
@@ -146,7 +146,7 @@ func (t *transaction) Status(ctx context.Context) (recipes.TransactionStatus, er
 }
 
 func (t *transaction) Forget(ctx context.Context) error {
-	return change(ctx, t.recipe, once, t.s.transactions.ForgetTransaction,
+	return change(ctx, t.recipe, sentOnce, t.s.transactions.ForgetTransaction,
 		&pb.ForgetTransactionRequest{Session: t.s.handle, Path: t.path})
 }
 
@@ -164,7 +164,7 @@ func (s *site) Vote(ctx context.Context, vote recipes.Vote) error {
 
 func (s *site) Wait(ctx context.Context) (recipes.Decision, error) {
 	id := s.s.requestID()
-	d, err := write(ctx, s.recipe, repeated(s.answers).by(id), s.s.transactions.AwaitDecision,
+	d, err := write(ctx, s.recipe, repeated(s.answers).abandonable(id), s.s.transactions.AwaitDecision,
 		&pb.AwaitDecisionRequest{Session: s.s.handle, Membership: s.part.key, RequestId: id},
 		func(a *pb.AwaitDecisionResponse) recipes.Decision { return wire.Decision(a.GetDecision()) })
 	return d, s.explain(err)

@@ -14,34 +14,36 @@ import (
 	"github.com/zkrecipes/zkrecipes/recipes"
 )
 
-// once is the way of a write that must not be made twice. If gRPC fails the call, or its
+// sentOnce marks a write that is sent at most once. If gRPC fails the call, or its
 // plugin ends before it answers and the session continues, the outcome is unknown. The stream
 // may report the loss of the session before the call's answer arrives, and the answer is more
 // precise. So the call may continue for a moment.
-var once = way{once: true, counted: true, left: answerTime}
+var sentOnce = callOptions{atMostOnce: true, awaited: true, grace: answerTime}
 
-// repeated is the way of a write that may be made twice. It is repeated if its plugin has
+// repeated marks a write that may be sent twice. It is repeated if its plugin has
 // ended. answers reports whether an error from the next plugin also answers the earlier call.
 // If it does not, the outcome is unknown.
-func repeated(answers func(e error) bool) way { return way{answers: answers, left: answerTime} }
+func repeated(answers func(e error) bool) callOptions {
+	return callOptions{answers: answers, grace: answerTime}
+}
 
-// by adds a request id, for a call that may wait long before it changes anything. When the
+// abandonable adds a request id, for a call that may wait long before it changes anything. When the
 // caller cancels the call, the plugin is notified by Abandon. The call then has a moment left
 // to answer with its outcome. Cancelling the call itself would leave the outcome unknown. A
 // call that gRPC failed is abandoned too: the caller does not know its effect.
-func (w way) by(id string) way { w.id = id; return w }
+func (o callOptions) abandonable(id string) callOptions { o.abandonID = id; return o }
 
 // answerTime bounds the wait for the answer to a call that was abandoned, or whose session
 // was lost. The answer normally takes microseconds. A busy machine may need more, and there
 // an unknown outcome is worse than a late one.
 const answerTime = time.Second
 
-func (s *session) write(ctx context.Context, how way, rpc func(context.Context) error) error {
-	if how.id == "" {
-		return s.complete(ctx, how, rpc)
+func (s *session) write(ctx context.Context, options callOptions, rpc func(context.Context) error) error {
+	if options.abandonID == "" {
+		return s.complete(ctx, options, rpc)
 	}
-	abandon := sync.OnceFunc(func() { s.abandon(how.id) })
-	err := s.complete(ctx, how, func(wanted context.Context) error {
+	abandon := sync.OnceFunc(func() { s.abandon(options.abandonID) })
+	err := s.complete(ctx, options, func(wanted context.Context) error {
 		calling, cancel := context.WithCancel(context.WithoutCancel(wanted))
 		defer cancel()
 		if end, ends := wanted.Deadline(); ends {
@@ -84,16 +86,7 @@ func writeAs[Q, A any](ctx context.Context, g *remoteGrant, what string, ask met
 	if err := g.Err(); err != nil {
 		return fmt.Errorf("%s: %w", what, err)
 	}
-	how := way{once: true, counted: true}
-	for _, op := range ops {
-		switch {
-		case op.Kind() == "delete key":
-			how.needs = "delete-key" // such a plugin has the older "held" too
-		case op.Kind() == "held" && how.needs == "":
-			how.needs = "held"
-		}
-	}
-	err := g.s.complete(ctx, how, func(ctx context.Context) error { _, err := ask(ctx, request); return err })
+	err := g.s.complete(ctx, callOptions{atMostOnce: true, awaited: true}, func(ctx context.Context) error { _, err := ask(ctx, request); return err })
 	if err == nil {
 		return nil
 	}

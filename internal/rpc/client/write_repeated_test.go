@@ -68,13 +68,13 @@ func TestARepeatedCallWhoseOutcomeIsUnknown(t *testing.T) {
 // The plugin has ended while the call waited for its connection. So the next plugin makes the
 // call, and its outcome is known.
 func TestAWriteThatItsConnectionDidNotSendIsMadeByTheNextPlugin(t *testing.T) {
-	for name, how := range map[string]way{"once": once.by("1"), "repeated": repeated(answers)} {
+	for name, options := range map[string]callOptions{"once": sentOnce.abandonable("1"), "repeated": repeated(answers)} {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				s, of := resumable(t)
 				s.grants = nil // the call is not abandoned
 				first, next, calls := s.latest(), of(), 0
-				err := s.write(t.Context(), how, func(context.Context) error {
+				err := s.write(t.Context(), options, func(context.Context) error {
 					if calls++; calls == 1 {
 						s.serving.Store(next)
 						close(first.ended)
@@ -101,7 +101,10 @@ func TestAWriteThatWasNotSentHasNoUnknownOutcome(t *testing.T) {
 			return 0, nil
 		}
 		plain, guarded := make(chan error), make(chan error)
-		go func() { _, err := write(t.Context(), recipe{s: s, what: "it"}, once, sends, 0, nothing); plain <- err }()
+		go func() {
+			_, err := write(t.Context(), recipe{s: s, what: "it"}, sentOnce, sends, 0, nothing)
+			plain <- err
+		}()
 		go func() {
 			guarded <- writeAs(t.Context(), &remoteGrant{s: s, lost: make(chan struct{})}, "it", sends, 0)
 		}()
@@ -238,7 +241,7 @@ func TestAFailedCallWaitsForTheEndOfItsPlugin(t *testing.T) {
 			})
 			defer end.Stop()
 			broken := status.Error(codes.Unavailable, "the connection broke")
-			err := s.complete(t.Context(), way{}, func(context.Context) error {
+			err := s.complete(t.Context(), callOptions{}, func(context.Context) error {
 				if calls++; calls == 1 {
 					return broken
 				}
@@ -258,6 +261,21 @@ func TestAFailedCallWaitsForTheEndOfItsPlugin(t *testing.T) {
 	}
 }
 
+// endingAcquire is a plugin that ends during Acquire.
+type endingAcquire struct {
+	pb.GrantServiceClient
+	next *generation
+	t    *testing.T
+}
+
+func (e endingAcquire) Acquire(_ context.Context, r *pb.AcquireRequest, _ ...grpc.CallOption) (*pb.AcquireResponse, error) {
+	if r.GetResumed().GetZnode() != "/l/lock-1" {
+		e.t.Errorf("it resumes %v", r.GetResumed())
+	}
+	close(e.next.ended)
+	return nil, status.Error(codes.Unavailable, "the connection has ended")
+}
+
 // A waiter takes its turn, its plugin ends, and the next plugin cannot resume sessions. The
 // waiter must not take that for a refusal of its place: it would then call again for ever.
 func TestAWaiterOfASessionThatIsRefusedGivesUp(t *testing.T) {
@@ -268,13 +286,8 @@ func TestAWaiterOfASessionThatIsRefusedGivesUp(t *testing.T) {
 		s.mu.Unlock()
 		next, got := of(), make(chan error, 1)
 		go func() {
-			_, _, err := recipe{s: s}.acquire(t.Context(), "lock", nil, func(_ context.Context, _ string, resumed *pb.Grant) (answer, error) {
-				if resumed.GetZnode() != "/l/lock-1" {
-					t.Errorf("it resumes %v", resumed)
-				}
-				close(next.ended)
-				return nil, status.Error(codes.Unavailable, "the connection has ended")
-			})
+			s.grants = endingAcquire{next: next, t: t}
+			_, _, err := recipe{s: s}.acquire(t.Context(), "lock", &pb.AcquireRequest{}, nil)
 			got <- err
 		}()
 		synctest.Wait()
@@ -366,7 +379,7 @@ func (l *listened) AfterFunc(func()) (stop func() bool) {
 func TestACallLeavesNothingInItsContext(t *testing.T) {
 	s, _ := resumable(t)
 	ctx := &listened{Context: t.Context(), done: make(chan struct{})}
-	must.Do(t, s.complete(ctx, way{}, func(context.Context) error {
+	must.Do(t, s.complete(ctx, callOptions{}, func(context.Context) error {
 		if ctx.by.Load() == 0 {
 			t.Error("the call does not end with its context")
 		}

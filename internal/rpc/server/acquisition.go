@@ -26,7 +26,7 @@ type grant struct {
 	recipes.Grant
 	release func(context.Context) error // Hold.Release, Leadership.Resign and the like
 
-	endsWithHost bool // it needs the host's code: see CampaignRequest
+	endsWithHost bool // it needs the host's code: see the proto's Election
 }
 
 // An acquirer waits for a grant. If the recipe has a wait queue, it calls joined once.

@@ -7,11 +7,6 @@ import (
 	"github.com/zkrecipes/zkrecipes/recipes"
 )
 
-var barrierOffers = []offer{
-	{&pb.BarrierService_ServiceDesc, []string{"barrier"}},
-	{&pb.DoubleBarrierService_ServiceDesc, []string{"double-barrier"}},
-}
-
 func barrier(t target) (recipes.Barrier, error) { return t.Barrier(t.path) }
 
 func (s service) SetBarrier(ctx context.Context, r *pb.SetBarrierRequest) (*pb.SetBarrierResponse, error) {
@@ -31,23 +26,18 @@ func (s service) GetBarrier(ctx context.Context, r *pb.GetBarrierRequest) (*pb.G
 	return &pb.GetBarrierResponse{Set: set}, err
 }
 
-func (s service) EnterDoubleBarrier(ctx context.Context, r *pb.EnterDoubleBarrierRequest) (*pb.EnterDoubleBarrierResponse, error) {
-	a, err := s.contend(ctx, r, false, func(ctx context.Context, t target, _ func(recipes.Place)) (*grant, error) {
-		b, err := t.DoubleBarrier(t.path, recipes.DoubleBarrierConfig{Size: int(r.GetSize()), Dialect: t.dialect})
+func doubleBarrierRunner(r *pb.AcquireRequest, m *pb.DoubleBarrier) runner {
+	return func(ctx context.Context, t target, joined func(recipes.Place)) (*grant, error) {
+		b, err := t.DoubleBarrier(t.path, recipes.DoubleBarrierConfig{Size: int(m.GetSize()), Dialect: t.dialect})
 		if err != nil {
 			return nil, err
 		}
-		p, err := t.enter(ctx, b, r)
+		enter := func(b recipes.DoubleBarrier, ctx context.Context) (recipes.Passage, error) {
+			return enter(ctx, b, r, joined)
+		}
+		p, err := waiting(r, enter)(b, ctx)
 		return &grant{Grant: p, release: func(ctx context.Context) error { return leaveAtOnce(ctx, p) }}, err
-	})
-	if err != nil {
-		return nil, err
 	}
-	p, err := as[recipes.Passage](a.of, noPassage)
-	if err != nil {
-		return nil, err
-	}
-	return &pb.EnterDoubleBarrierResponse{Grant: a.grant, Members: p.Members()}, nil
 }
 
 type members interface {
@@ -57,13 +47,9 @@ type members interface {
 	ResumeLeaving(ctx context.Context, znode string, token recipes.Token, members []string) (recipes.Passage, error)
 }
 
-func (ss *session) enter(ctx context.Context, b recipes.DoubleBarrier, r *pb.EnterDoubleBarrierRequest) (recipes.Passage, error) {
+func enter(ctx context.Context, b recipes.DoubleBarrier, r *pb.AcquireRequest, joined func(recipes.Place)) (recipes.Passage, error) {
 	m, able := b.(members)
-	joined := func(recipes.Place) {}
-	if r.GetAnnounce() { // the answer has no field for a place, so it has no early part either
-		joined = ss.announceOnStream(r.GetRequestId())
-	}
-	resumed := r.GetResumed()
+	resumed, leaving := r.GetResumed(), r.GetDoubleBarrier().GetLeaving()
 	znode, token := resumed.GetZnode(), recipes.Token(resumed.GetToken())
 	switch {
 	case resumed == nil && !able:
@@ -72,8 +58,8 @@ func (ss *session) enter(ctx context.Context, b recipes.DoubleBarrier, r *pb.Ent
 		return m.EnterAnnounced(ctx, r.GetData(), joined)
 	case !able:
 		return nil, errNotResumed
-	case len(r.GetLeaving()) > 0:
-		return m.ResumeLeaving(ctx, znode, token, r.GetLeaving())
+	case len(leaving) > 0:
+		return m.ResumeLeaving(ctx, znode, token, leaving)
 	case token == 0:
 		return m.ResumeWaiting(ctx, znode, joined)
 	}

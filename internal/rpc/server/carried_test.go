@@ -5,12 +5,9 @@ import (
 	"encoding/binary"
 	"io"
 	"net"
-	"slices"
 	"sync"
 	"testing"
 
-	"google.golang.org/grpc/codes"
-	"google.golang.org/grpc/status"
 	"google.golang.org/protobuf/proto"
 
 	"github.com/zkrecipes/zkrecipes/internal/rpc/server"
@@ -42,8 +39,8 @@ func TestOnlyAWaiterGetsItsPlaceEarly(t *testing.T) {
 	defer calls.Close()
 	ask := func(id uint64, request string) *pb.Answer {
 		t.Helper()
-		payload := must.Get(proto.Marshal(&pb.AcquireRequest{Session: h.session, RequestId: request, Path: "/l", Announce: true}))(t)
-		call := &pb.Call{Id: id, Method: pb.LockService_Acquire_FullMethodName, Payload: payload, Early: true}
+		payload := must.Get(proto.Marshal(&pb.AcquireRequest{Session: h.session, RequestId: request, Path: "/l", Announce: true, Recipe: &pb.AcquireRequest_Lock{}}))(t)
+		call := &pb.Call{Id: id, Method: pb.GrantService_Acquire_FullMethodName, Payload: payload, Early: true}
 		if id == 1 {
 			if l := receive(t, calls).GetLimits(); l.GetMessage() != limit {
 				t.Errorf("the limits of calls: %v", l)
@@ -85,17 +82,4 @@ func receive(t *testing.T, conn net.Conn) *pb.CarryResponse {
 	}
 	must.Do(t, err)
 	return m
-}
-
-// Older plugins served such a stream. On UNIMPLEMENTED the host makes gRPC calls.
-func TestHostThatAsksForCallsOnAStreamGetsGRPC(t *testing.T) {
-	conn, _ := serve(t, server.Config{Open: new(fake.World).Open})
-	st := must.Get(pb.NewCallServiceClient(conn).Carry(t.Context()))(t)
-	if _, err := st.Recv(); status.Code(err) != codes.Unimplemented {
-		t.Error(err)
-	}
-	info, err := pb.NewPluginServiceClient(conn).Info(t.Context(), new(pb.InfoRequest))
-	if err != nil || slices.Contains(info.GetCapabilities(), "calls") {
-		t.Error(info, err)
-	}
 }

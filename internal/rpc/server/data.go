@@ -10,29 +10,25 @@ import (
 	"github.com/zkrecipes/zkrecipes/recipes"
 )
 
-var groupOffers = []offer{{&pb.GroupService_ServiceDesc, []string{"group"}}}
-
-var dataOffers = []offer{
-	{&pb.NamesService_ServiceDesc, []string{"names"}},
-	{&pb.ConfigurationService_ServiceDesc, []string{"configuration"}},
-	{&pb.CounterService_ServiceDesc, []string{"counter"}},
-	{&pb.LatchService_ServiceDesc, []string{"latch"}},
-}
-
 func names(t target) (recipes.Names, error) { return t.Names(t.path) }
 
-func (s service) RegisterName(ctx context.Context, r *pb.RegisterNameRequest) (*pb.RegisterNameResponse, error) {
-	if r.GetPersistent() {
-		return &pb.RegisterNameResponse{}, do(s.Server, r, names, func(n recipes.Names) error {
-			return n.RegisterPersistent(ctx, r.GetName(), r.GetData())
-		})
+func namesRunner(r *pb.AcquireRequest, m *pb.Names) runner {
+	open := func(t target, _ func(recipes.Place)) (recipes.Names, error) {
+		if err := t.plain(); err != nil {
+			return nil, err
+		}
+		return names(t)
 	}
-	open := func(t target, _ func(recipes.Place)) (recipes.Names, error) { return names(t) }
 	register := func(n recipes.Names, ctx context.Context) (recipes.Registration, error) {
-		return n.Register(ctx, r.GetName(), r.GetData())
+		return n.Register(ctx, m.GetName(), r.GetData())
 	}
-	a, err := s.contend(ctx, r, false, granting(r, open, register, recipes.Registration.Unregister))
-	return &pb.RegisterNameResponse{Grant: a.grant}, err
+	return granting(r, open, waiting(r, register), recipes.Registration.Unregister)
+}
+
+func (s service) RegisterName(ctx context.Context, r *pb.RegisterNameRequest) (*pb.RegisterNameResponse, error) {
+	return &pb.RegisterNameResponse{}, do(s.Server, r, names, func(n recipes.Names) error {
+		return n.RegisterPersistent(ctx, r.GetName(), r.GetData())
+	})
 }
 
 func (s service) UpdateName(ctx context.Context, r *pb.UpdateNameRequest) (*pb.UpdateNameResponse, error) {
@@ -64,15 +60,14 @@ func (s service) WatchName(r *pb.WatchNameRequest, st grpc.ServerStreamingServer
 	})
 }
 
-func (s service) Join(ctx context.Context, r *pb.JoinRequest) (*pb.JoinResponse, error) {
+func groupRunner(r *pb.AcquireRequest, m *pb.Group) runner {
 	open := func(t target, _ func(recipes.Place)) (recipes.Group, error) {
-		return t.Group(t.path, recipes.GroupConfig{Name: r.GetName(), Dialect: t.dialect})
+		return t.Group(t.path, recipes.GroupConfig{Name: m.GetName(), Dialect: t.dialect})
 	}
 	join := func(g recipes.Group, ctx context.Context) (recipes.Membership, error) {
 		return g.Join(ctx, r.GetData())
 	}
-	a, err := s.contend(ctx, r, false, granting(r, open, join, recipes.Membership.Leave))
-	return &pb.JoinResponse{Grant: a.grant}, err
+	return granting(r, open, waiting(r, join), recipes.Membership.Leave)
 }
 
 func (s service) Update(ctx context.Context, r *pb.UpdateRequest) (*pb.UpdateResponse, error) {

@@ -3,9 +3,13 @@ package server
 import (
 	"context"
 	"errors"
+	"strings"
 	"testing"
 	"time"
 
+	"google.golang.org/protobuf/encoding/protowire"
+
+	"github.com/zkrecipes/zkrecipes/internal/rpc/wire"
 	"github.com/zkrecipes/zkrecipes/internal/testing/must"
 	pb "github.com/zkrecipes/zkrecipes/plugin/proto/zkrecipes/v1"
 	"github.com/zkrecipes/zkrecipes/recipes"
@@ -92,12 +96,11 @@ func TestAGrantOfAnotherKindIsRefused(t *testing.T) {
 	services := service{Server: s}
 	_, ack := services.AcknowledgeElement(t.Context(), &pb.AcknowledgeElementRequest{RequestId: "it"})
 	_, leave := services.LeaveDoubleBarrier(t.Context(), &pb.LeaveDoubleBarrierRequest{RequestId: "it"})
-	_, receive := services.ReceiveElement(t.Context(), &pb.ReceiveElementRequest{RequestId: "it"})
-	_, enter := services.EnterDoubleBarrier(t.Context(), &pb.EnterDoubleBarrierRequest{RequestId: "it"})
-	_, slot := services.AcquireSlot(t.Context(), &pb.AcquireSlotRequest{RequestId: "it"})
-	_, kind := services.AcquireReadWrite(t.Context(), &pb.AcquireReadWriteRequest{RequestId: "it", Kind: "lock"})
+	_, receive := services.Acquire(t.Context(), &pb.AcquireRequest{RequestId: "it", Recipe: &pb.AcquireRequest_Queue{}})
+	_, enter := services.Acquire(t.Context(), &pb.AcquireRequest{RequestId: "it", Recipe: &pb.AcquireRequest_DoubleBarrier{}})
+	_, slot := services.Acquire(t.Context(), &pb.AcquireRequest{RequestId: "it", Recipe: &pb.AcquireRequest_Slots{}})
 	_, revoke := services.Revoke(t.Context(), &pb.RevokeRequest{Kind: "lock"})
-	for what, err := range map[string]error{"ack": ack, "leave": leave, "receive": receive, "enter": enter, "slot": slot, "kind": kind, "revoke": revoke} {
+	for what, err := range map[string]error{"ack": ack, "leave": leave, "receive": receive, "enter": enter, "slot": slot, "revoke": revoke} {
 		if !errors.Is(err, recipes.ErrInvalid) {
 			t.Errorf("%s: %v", what, err)
 		}
@@ -107,11 +110,55 @@ func TestAGrantOfAnotherKindIsRefused(t *testing.T) {
 // The mode is checked with try too.
 func TestUnknownModeIsRefused(t *testing.T) {
 	for _, try := range []bool{false, true} {
-		_, err := inMode[recipes.SharedLock](&pb.AcquireReadWriteRequest{Try: try})(struct{ recipes.SharedLock }{}, t.Context())
+		_, err := inMode[recipes.SharedLock](&pb.AcquireRequest{Try: try}, pb.Mode_MODE_UNSPECIFIED)(struct{ recipes.SharedLock }{}, t.Context())
 		if !errors.Is(err, recipes.ErrInvalid) {
 			t.Errorf("try %v: %v", try, err)
 		}
 	}
+}
+
+// A newer host's recipe is refused, and the error names its field. So are a request without one, and
+// a try or a dialect that the recipe does not have.
+func TestAnImpossibleAcquireIsRefused(t *testing.T) {
+	newer := &pb.AcquireRequest{RequestId: "it"}
+	newer.ProtoReflect().SetUnknown(protowire.AppendBytes(protowire.AppendTag(nil, 90, protowire.BytesType), nil))
+	for _, test := range []struct {
+		r    *pb.AcquireRequest
+		want error
+		says string
+	}{
+		{newer, recipes.ErrUnsupported, "field 90 "},
+		{&pb.AcquireRequest{}, recipes.ErrInvalid, "no recipe"},
+		{&pb.AcquireRequest{Try: true, Recipe: &pb.AcquireRequest_Election{}}, recipes.ErrInvalid, "no try"},
+		{&pb.AcquireRequest{Try: true, Recipe: &pb.AcquireRequest_Group{}}, recipes.ErrInvalid, "no try"},
+		{&pb.AcquireRequest{Try: true, Recipe: &pb.AcquireRequest_Names{}}, recipes.ErrInvalid, "no try"},
+		{&pb.AcquireRequest{Try: true, Recipe: &pb.AcquireRequest_Queue{}}, recipes.ErrInvalid, "no try"},
+		{&pb.AcquireRequest{Try: true, Recipe: &pb.AcquireRequest_DoubleBarrier{}}, recipes.ErrInvalid, "no try"},
+		{&pb.AcquireRequest{Dialect: "kazoo", Recipe: &pb.AcquireRequest_Names{}}, recipes.ErrInvalid, "no dialect kazoo"},
+		{&pb.AcquireRequest{Dialect: "kazoo", Recipe: &pb.AcquireRequest_PriorityLock{}}, recipes.ErrInvalid, "no dialect kazoo"},
+	} {
+		s := New(Config{})
+		ss := &session{ctx: t.Context(), Client: opening{}}
+		ss.acquisitions = newAcquisitions(ss, 1)
+		s.sessions[""] = ss
+		test.r.RequestId = "it"
+		_, err := service{Server: s}.Acquire(t.Context(), test.r)
+		err, _ = wire.Error(toStatus(err))
+		if !errors.Is(err, test.want) || !strings.Contains(err.Error(), test.says) {
+			t.Errorf("%v: %v", test.r, err)
+		}
+	}
+}
+
+// opening is a session whose recipes do nothing.
+type opening struct{ recipes.Client }
+
+func (opening) Election(string, recipes.ElectionConfig) (recipes.Election, error) { return nil, nil }
+func (opening) Group(string, recipes.GroupConfig) (recipes.Group, error)          { return nil, nil }
+func (opening) Names(string) (recipes.Names, error)                               { return nil, nil }
+func (opening) Queue(string, recipes.QueueConfig) (recipes.Queue, error)          { return nil, nil }
+func (opening) DoubleBarrier(string, recipes.DoubleBarrierConfig) (recipes.DoubleBarrier, error) {
+	return nil, nil
 }
 
 // placed is a lock with a place that can be resumed.

@@ -55,7 +55,6 @@ type rawHost struct {
 	session string // its name in the plugin
 
 	sessions pb.SessionServiceClient
-	locks    pb.LockServiceClient
 	grants   pb.GrantServiceClient
 	plugin   pb.PluginServiceClient
 	commits  pb.TransactionServiceClient
@@ -66,7 +65,7 @@ func newRawHost(t *testing.T, cfg server.Config) *rawHost {
 	conn, s := serve(t, cfg)
 	return &rawHost{
 		t: t, ctx: bounded(t), conn: conn, server: s, servers: []string{"fake"}, timeout: time.Hour,
-		sessions: pb.NewSessionServiceClient(conn), locks: pb.NewLockServiceClient(conn), grants: pb.NewGrantServiceClient(conn),
+		sessions: pb.NewSessionServiceClient(conn), grants: pb.NewGrantServiceClient(conn),
 		plugin: pb.NewPluginServiceClient(conn), commits: pb.NewTransactionServiceClient(conn),
 	}
 }
@@ -105,8 +104,8 @@ func heartbeat(n uint64) *pb.OpenRequest {
 
 // acquire asks for a lock in the host's session.
 func (h *rawHost) acquire(r *pb.AcquireRequest) (*pb.Grant, error) {
-	r.Session = h.session
-	a, err := h.locks.Acquire(h.ctx, r)
+	r.Session, r.Recipe = h.session, &pb.AcquireRequest_Lock{}
+	a, err := h.grants.Acquire(h.ctx, r)
 	err, _ = wire.Error(err)
 	return a.GetGrant(), err
 }

@@ -12,86 +12,67 @@ import (
 	"github.com/zkrecipes/zkrecipes/recipes"
 )
 
-var lockOffers = []offer{
-	{&pb.LockService_ServiceDesc, []string{"lock"}},
-	{&pb.ElectionService_ServiceDesc, []string{"election"}},
-}
-
-var lineOffers = []offer{
-	{&pb.ReadWriteLockService_ServiceDesc, []string{"shared-lock"}},
-	{&pb.SemaphoreService_ServiceDesc, []string{"semaphore", "slots"}},
-	{nil, []string{"priority-lock"}},
-	{&pb.ContenderService_ServiceDesc, []string{"contenders", "dialects"}},
-}
-
-func (s service) Acquire(ctx context.Context, r *pb.AcquireRequest) (*pb.AcquireResponse, error) {
+func lockRunner(r *pb.AcquireRequest, m *pb.Lock) runner {
 	open := func(t target, joined func(recipes.Place)) (recipes.Lock, error) {
 		return t.Lock(t.path, recipes.LockConfig{
-			Dialect: t.dialect, Strategy: recipes.Strategy(r.GetStrategy()), Data: r.GetData(), Joined: joined,
+			Dialect: t.dialect, Strategy: recipes.Strategy(m.GetStrategy()), Data: r.GetData(), Joined: joined,
 		})
 	}
-	ask := either(r, recipes.Lock.Acquire, recipes.Lock.TryAcquire)
-	a, err := s.contend(ctx, r, r.GetAnnounce(), granting(r, open, ask, recipes.Hold.Release))
-	return &pb.AcquireResponse{Grant: a.grant, Place: a.place}, err
+	return granting(r, open, either(r, recipes.Lock.Acquire, recipes.Lock.TryAcquire), recipes.Hold.Release)
 }
 
-func (s service) AcquirePermit(ctx context.Context, r *pb.AcquirePermitRequest) (*pb.AcquirePermitResponse, error) {
+func semaphoreConfig(r *pb.AcquireRequest, m *pb.Semaphore, t target, joined func(recipes.Place)) recipes.SemaphoreConfig {
+	return recipes.SemaphoreConfig{
+		Dialect: t.dialect, Permits: int(m.GetPermits()), Strategy: recipes.Strategy(m.GetStrategy()), Data: r.GetData(), Joined: joined,
+	}
+}
+
+func semaphoreRunner(r *pb.AcquireRequest, m *pb.Semaphore) runner {
 	open := func(t target, joined func(recipes.Place)) (recipes.Semaphore, error) {
-		return t.Semaphore(t.path, recipes.SemaphoreConfig{
-			Dialect: t.dialect,
-			Permits: int(r.GetPermits()), Strategy: recipes.Strategy(r.GetStrategy()), Data: r.GetData(), Joined: joined,
-		})
+		return t.Semaphore(t.path, semaphoreConfig(r, m, t, joined))
 	}
-	ask := either(r, recipes.Semaphore.Acquire, recipes.Semaphore.TryAcquire)
-	a, err := s.contend(ctx, r, r.GetAnnounce(), granting(r, open, ask, recipes.Hold.Release))
-	return &pb.AcquirePermitResponse{Grant: a.grant, Place: a.place}, err
+	return granting(r, open, either(r, recipes.Semaphore.Acquire, recipes.Semaphore.TryAcquire), recipes.Hold.Release)
 }
 
-func (s service) AcquireSlot(ctx context.Context, r *pb.AcquireSlotRequest) (*pb.AcquireSlotResponse, error) {
+func slotsRunner(r *pb.AcquireRequest, m *pb.Semaphore) runner {
 	open := func(t target, joined func(recipes.Place)) (recipes.Slots, error) {
-		return t.Slots(t.path, recipes.SemaphoreConfig{
-			Permits: int(r.GetPermits()), Strategy: recipes.Strategy(r.GetStrategy()), Data: r.GetData(), Joined: joined,
+		return t.Slots(t.path, semaphoreConfig(r, m, t, joined))
+	}
+	return granting(r, open, either(r, recipes.Slots.Acquire, recipes.Slots.TryAcquire), recipes.SlotHold.Release)
+}
+
+func sharedLockRunner(r *pb.AcquireRequest, m *pb.SharedLock) runner {
+	open := func(t target, joined func(recipes.Place)) (recipes.SharedLock, error) {
+		return t.SharedLock(t.path, recipes.SharedLockConfig{
+			Dialect: t.dialect, Strategy: recipes.Strategy(m.GetStrategy()), Data: r.GetData(), Joined: joined,
+			Revocable: m.GetRevocable(), Grace: m.GetGrace().AsDuration(),
 		})
 	}
-	ask := either(r, recipes.Slots.Acquire, recipes.Slots.TryAcquire)
-	a, err := s.contend(ctx, r, r.GetAnnounce(), granting(r, open, ask, recipes.SlotHold.Release))
-	if err != nil {
-		return nil, err
-	}
-	h, err := as[recipes.SlotHold](a.of, "no slot")
-	if err != nil {
-		return nil, err
-	}
-	return &pb.AcquireSlotResponse{Grant: a.grant, Place: a.place, Slot: int32(h.Slot())}, nil
+	return granting(r, open, inMode[recipes.SharedLock](r, m.GetMode()), recipes.SharedHold.Release)
 }
 
-func (s service) AcquireReadWrite(ctx context.Context, r *pb.AcquireReadWriteRequest) (*pb.AcquireReadWriteResponse, error) {
-	var run runner
-	switch recipes.Kind(r.GetKind()) {
-	case recipes.KindSharedLock:
-		run = granting(r, func(t target, joined func(recipes.Place)) (recipes.SharedLock, error) {
-			return t.SharedLock(t.path, recipes.SharedLockConfig{
-				Dialect: t.dialect, Strategy: recipes.Strategy(r.GetStrategy()), Data: r.GetData(), Joined: joined,
-				Revocable: r.GetRevocable(), Grace: r.GetGrace().AsDuration(),
-			})
-		}, inMode[recipes.SharedLock](r), recipes.SharedHold.Release)
-	case recipes.KindPriorityLock:
-		run = granting(r, func(t target, joined func(recipes.Place)) (recipes.PriorityLock, error) {
-			return t.PriorityLock(t.path, recipes.PriorityLockConfig{
-				Strategy: recipes.Strategy(r.GetStrategy()), Data: r.GetData(), Joined: joined,
-				Revocable: r.GetRevocable(), Grace: r.GetGrace().AsDuration(),
-				Priority: int(r.GetPriority()), Ask: r.GetAsk(),
-			})
-		}, inMode[recipes.PriorityLock](r), recipes.PriorityHold.Release)
-	default:
-		return nil, unknownKind(r.GetKind())
+func priorityLockRunner(r *pb.AcquireRequest, m *pb.PriorityLock) runner {
+	open := func(t target, joined func(recipes.Place)) (recipes.PriorityLock, error) {
+		if err := t.plain(); err != nil {
+			return nil, err
+		}
+		return t.PriorityLock(t.path, recipes.PriorityLockConfig{
+			Strategy: recipes.Strategy(m.GetStrategy()), Data: r.GetData(), Joined: joined,
+			Revocable: m.GetRevocable(), Grace: m.GetGrace().AsDuration(),
+			Priority: int(m.GetPriority()), Ask: m.GetAsk(),
+		})
 	}
-	a, err := s.contend(ctx, r, r.GetAnnounce(), run)
-	return &pb.AcquireReadWriteResponse{Grant: a.grant, Place: a.place}, err
+	return granting(r, open, inMode[recipes.PriorityLock](r, m.GetMode()), recipes.PriorityHold.Release)
 }
 
-func unknownKind(kind string) error {
-	return fmt.Errorf("%w: %q is not a kind of read-write lock", recipes.ErrInvalid, kind)
+func electionRunner(r *pb.AcquireRequest, m *pb.Election) runner {
+	open := func(t target, joined func(recipes.Place)) (recipes.Election, error) {
+		return t.Election(t.path, recipes.ElectionConfig{Dialect: t.dialect, Strategy: recipes.Strategy(m.GetStrategy()), Joined: joined})
+	}
+	campaign := func(e recipes.Election, ctx context.Context) (recipes.Leadership, error) {
+		return e.Campaign(ctx, r.GetData())
+	}
+	return granting(r, open, waiting(r, campaign), recipes.Leadership.Resign)
 }
 
 type readWriteLock[H recipes.Hold] interface {
@@ -103,8 +84,8 @@ type readWriteLock[H recipes.Hold] interface {
 
 // inMode returns the method of the lock that acquires it in the mode of a request. A resumed hold
 // does not need it: its znode has the mode.
-func inMode[L readWriteLock[H], H recipes.Hold](r *pb.AcquireReadWriteRequest) func(L, context.Context) (H, error) {
-	switch wire.Mode(r.GetMode()) {
+func inMode[L readWriteLock[H], H recipes.Hold](r *pb.AcquireRequest, mode pb.Mode) func(L, context.Context) (H, error) {
+	switch wire.Mode(mode) {
 	case recipes.Reading:
 		return either(r, L.AcquireRead, L.TryRead)
 	case recipes.Writing:
@@ -144,6 +125,10 @@ type revocable interface {
 	RevokeForced(ctx context.Context, znode string) error
 }
 
+func unknownKind(kind string) error {
+	return fmt.Errorf("%w: %q is not a kind of read-write lock", recipes.ErrInvalid, kind)
+}
+
 // revocableLock opens the lock of a request. Its configuration does not matter for a
 // revocation.
 func revocableLock(kind string) func(target) (revocable, error) {
@@ -180,17 +165,6 @@ func (s service) AwaitRevocation(ctx context.Context, r *pb.AwaitRevocationReque
 			return ctx.Err()
 		}
 	})
-}
-
-func (s service) Campaign(ctx context.Context, r *pb.CampaignRequest) (*pb.CampaignResponse, error) {
-	open := func(t target, joined func(recipes.Place)) (recipes.Election, error) {
-		return t.Election(t.path, recipes.ElectionConfig{Dialect: t.dialect, Strategy: recipes.Strategy(r.GetStrategy()), Joined: joined})
-	}
-	campaign := func(e recipes.Election, ctx context.Context) (recipes.Leadership, error) {
-		return e.Campaign(ctx, r.GetProposal())
-	}
-	a, err := s.contend(ctx, r, r.GetAnnounce(), granting(r, open, campaign, recipes.Leadership.Resign))
-	return &pb.CampaignResponse{Grant: a.grant, Place: a.place}, err
 }
 
 func (s service) Acknowledge(ctx context.Context, r *pb.AcknowledgeRequest) (*pb.AcknowledgeResponse, error) {

@@ -50,7 +50,7 @@ func TestPanicInAHandlerIsAnErrorOfItsCall(t *testing.T) {
 	ss := &session{ctx: t.Context()}
 	ss.acquisitions = newAcquisitions(ss, 1)
 	s.add(ss)
-	_, err = s.contend(t.Context(), &pb.AcquireRequest{Session: ss.handle, RequestId: "it"}, false,
+	_, err = s.contend(t.Context(), &pb.AcquireRequest{Session: ss.handle, RequestId: "it"},
 		func(context.Context, target, func(recipes.Place)) (*grant, error) { panic("s3cret") })
 	if _, held := ss.acquisitions.granted("it"); held == nil {
 		t.Error("an acquirer that panicked holds something")

@@ -57,30 +57,18 @@ func (s service) Info(context.Context, *pb.InfoRequest) (*pb.InfoResponse, error
 	return &pb.InfoResponse{Version: s.cfg.Version, Build: s.cfg.Build, Capabilities: s.cfg.Capabilities()}, nil
 }
 
-// An offer is a service and the names of its capabilities. Hosts check a name before they call.
-type offer struct {
-	service *grpc.ServiceDesc // nil if an earlier offer has it
-	names   []string
+// capabilities are the names in Info: of the recipes, and of what a plugin may lack.
+var capabilities = []string{
+	"lock", "election", "queue", "priority-queue", "transaction", "group", "barrier", "double-barrier",
+	"names", "configuration", "counter", "latch", "shared-lock", "semaphore", "slots", "priority-lock", "contenders",
+	carry.Capability, resumeCapability,
 }
-
-// offers are in the order in which the names were added.
-var offers = slices.Concat(lockOffers, queueOffers, transactionOffers, groupOffers, barrierOffers, dataOffers, lineOffers, []offer{
-	{&pb.SessionService_ServiceDesc, []string{"sasl"}},
-	{&pb.GrantService_ServiceDesc, []string{"held"}},
-	{&pb.PluginService_ServiceDesc, nil}, // every plugin has it
-	{nil, []string{"children"}},
-	{&pb.CallService_ServiceDesc, []string{carry.Capability, resumeCapability}},
-	{nil, []string{"delete-key"}},
-})
 
 // resumeCapability is the capability of plugins that can resume sessions (Config.Resume).
 const resumeCapability = "resume"
 
 // Capabilities returns the names in Info: the capabilities of a Server with this
 // configuration. Names are never removed.
-func (c Config) Capabilities() (all []string) {
-	for _, o := range offers {
-		all = append(all, o.names...)
-	}
-	return slices.DeleteFunc(all, func(name string) bool { return name == resumeCapability && c.Resume == nil })
+func (c Config) Capabilities() []string {
+	return slices.DeleteFunc(slices.Clone(capabilities), func(name string) bool { return name == resumeCapability && c.Resume == nil })
 }

@@ -9,20 +9,14 @@ import (
 	"github.com/zkrecipes/zkrecipes/recipes"
 )
 
-var queueOffers = []offer{{&pb.QueueService_ServiceDesc, []string{"queue", "priority-queue"}}}
-
 // consumer opens the queue of a request, for receiving.
-func consumer(r interface{ GetQueue() *pb.QueueRef }) func(target) (recipes.Consumer, error) {
+func consumer(r interface{ GetQueue() *pb.Queue }) func(target) (recipes.Consumer, error) {
 	return func(t target) (recipes.Consumer, error) {
-		q := r.GetQueue()
-		cfg, err := wire.QueueConfig(q)
-		if err != nil {
-			return nil, err
+		cfg := wire.QueueConfig(r.GetQueue(), t.dialect)
+		if r.GetQueue().GetPriority() {
+			return t.PriorityQueue(t.path, cfg)
 		}
-		if q.GetPriority() {
-			return t.PriorityQueue(q.GetPath(), cfg)
-		}
-		return t.Queue(q.GetPath(), cfg)
+		return t.Queue(t.path, cfg)
 	}
 }
 
@@ -64,19 +58,9 @@ func (s service) TakeElement(ctx context.Context, r *pb.TakeElementRequest) (*pb
 	return &pb.TakeElementResponse{Element: wire.ToElement(e)}, err
 }
 
-func (s service) ReceiveElement(ctx context.Context, r *pb.ReceiveElementRequest) (*pb.ReceiveElementResponse, error) {
+func queueRunner(r *pb.AcquireRequest) runner {
 	open := func(t target, _ func(recipes.Place)) (recipes.Consumer, error) { return consumer(r)(t) }
-	a, err := s.contend(ctx, r, false, granting(r, open, recipes.Consumer.Receive, recipes.Delivery.Return))
-	if err != nil {
-		return nil, err
-	}
-	d, err := as[recipes.Delivery](a.of, noElement)
-	if err != nil {
-		return nil, err
-	}
-	return &pb.ReceiveElementResponse{
-		Grant: a.grant, Element: wire.ToElement(d.Element()), Attempt: int32(d.Attempt()),
-	}, nil
+	return granting(r, open, waiting(r, recipes.Consumer.Receive), recipes.Delivery.Return)
 }
 
 const noElement = "no element"

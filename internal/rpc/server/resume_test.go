@@ -309,9 +309,11 @@ func TestAMemberThatWaitsIsAnnounced(t *testing.T) {
 	zk := zktest.Embedded(t)
 	h := hostOf(t, zk, able)
 	h.open(nil)
-	barriers := pb.NewDoubleBarrierServiceClient(h.conn)
-	enter := func(id string) (*pb.EnterDoubleBarrierResponse, error) {
-		return barriers.EnterDoubleBarrier(h.ctx, &pb.EnterDoubleBarrierRequest{Session: h.session, RequestId: id, Path: "/b", Size: 2, Announce: true})
+	enter := func(id string) (*pb.AcquireResponse, error) {
+		return h.grants.Acquire(h.ctx, &pb.AcquireRequest{
+			Session: h.session, RequestId: id, Path: "/b", Announce: true,
+			Recipe: &pb.AcquireRequest_DoubleBarrier{DoubleBarrier: &pb.DoubleBarrier{Size: 2}},
+		})
 	}
 	entered := make(chan string, 1)
 	go func() {

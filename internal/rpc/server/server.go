@@ -115,10 +115,14 @@ func New(cfg Config) *Server {
 
 // Register adds the services to a gRPC server.
 func (s *Server) Register(r grpc.ServiceRegistrar) {
-	for _, o := range offers {
-		if o.service != nil {
-			r.RegisterService(o.service, service{Server: s})
-		}
+	for _, d := range []*grpc.ServiceDesc{
+		&pb.PluginService_ServiceDesc, &pb.SessionService_ServiceDesc, &pb.GrantService_ServiceDesc, &pb.ContenderService_ServiceDesc,
+		&pb.ReadWriteLockService_ServiceDesc, &pb.ElectionService_ServiceDesc, &pb.QueueService_ServiceDesc,
+		&pb.TransactionService_ServiceDesc, &pb.GroupService_ServiceDesc, &pb.NamesService_ServiceDesc,
+		&pb.BarrierService_ServiceDesc, &pb.DoubleBarrierService_ServiceDesc, &pb.ConfigurationService_ServiceDesc,
+		&pb.CounterService_ServiceDesc, &pb.LatchService_ServiceDesc,
+	} {
+		r.RegisterService(d, service{Server: s})
 	}
 }
 
@@ -141,8 +145,6 @@ type service struct {
 	pb.UnimplementedGrantServiceServer
 	pb.UnimplementedElectionServiceServer
 	pb.UnimplementedContenderServiceServer
-	pb.UnimplementedLockServiceServer
-	pb.UnimplementedSemaphoreServiceServer
 	pb.UnimplementedReadWriteLockServiceServer
 	pb.UnimplementedNamesServiceServer
 	pb.UnimplementedGroupServiceServer
@@ -150,7 +152,6 @@ type service struct {
 	pb.UnimplementedQueueServiceServer
 	pb.UnimplementedSessionServiceServer
 	pb.UnimplementedTransactionServiceServer
-	pb.UnimplementedCallServiceServer // ServeCalls has replaced it
 }
 
 // Close refuses new sessions, notifies the hosts of the current ones of their loss, and

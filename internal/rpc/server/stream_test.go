@@ -155,7 +155,7 @@ func TestAPutThatWaitsGivesUpBeforeItsCaller(t *testing.T) {
 	end, _ := ctx.Deadline()
 	put := func(capacity int32) time.Time {
 		must.Get(pb.NewQueueServiceClient(h.conn).PutElements(ctx, &pb.PutElementsRequest{Session: h.session, RequestId: "1",
-			Queue: &pb.QueueRef{Path: "/q", Capacity: capacity}, Data: [][]byte{{1}}}))(t)
+			Path: "/q", Queue: &pb.Queue{Capacity: capacity}, Data: [][]byte{{1}}}))(t)
 		return <-puts
 	}
 	// gRPC sends the time that is left. A slow request gets a later deadline.

@@ -14,8 +14,6 @@ import (
 	"github.com/zkrecipes/zkrecipes/recipes"
 )
 
-var transactionOffers = []offer{{&pb.TransactionService_ServiceDesc, []string{"transaction"}}}
-
 // transaction opens a transaction. Only Begin needs the variant.
 func transaction(variant string) func(target) (recipes.Transaction, error) {
 	return func(t target) (recipes.Transaction, error) {

@@ -41,7 +41,7 @@ func newDeafHost(t *testing.T) (*rawHost, *fake.World) {
 }
 
 func (h *rawHost) contend(ctx context.Context, id, path string, try bool) error {
-	_, err := h.locks.Acquire(ctx, &pb.AcquireRequest{Session: h.session, RequestId: id, Path: path, Announce: true, Try: try})
+	_, err := h.grants.Acquire(ctx, &pb.AcquireRequest{Recipe: &pb.AcquireRequest_Lock{}, Session: h.session, RequestId: id, Path: path, Announce: true, Try: try})
 	return err
 }
 

@@ -68,7 +68,7 @@ func TestNothingIsLostOnTheWire(t *testing.T) {
 		{"member", wire.Member(wire.ToMember(member)), member, ""},
 		{"record", wire.Record(wire.ToRecord(record)), record, ""},
 		{"entry", wire.Entry(wire.ToEntry(entry)), entry, ""},
-		{"queue", must.Get(wire.QueueConfig(wire.ToQueue("/q", true, queue)))(t), queue, ""},
+		{"queue", wire.QueueConfig(wire.ToQueue(true, queue), queue.Dialect), queue, ""},
 		{"element", wire.Element(wire.ToElement(element)), element, ""},
 		{"decision", wire.Decision(wire.ToDecision(&decision)), decision, ""},
 		{"site", wire.TransactionStatus(wire.ToTransactionStatus(status)).Sites[0], site, ""},
@@ -81,15 +81,8 @@ func TestNothingIsLostOnTheWire(t *testing.T) {
 	if got := wire.Ops(wire.ToOps(ops)); fmt.Sprint(got) != fmt.Sprint(ops) {
 		t.Errorf("ops %v; want %v", got, ops)
 	}
-	if q := wire.ToQueue("/q", true, queue); q.GetPath() != "/q" || !q.GetPriority() {
+	if q := wire.ToQueue(true, queue); !q.GetPriority() {
 		t.Errorf("queue %v", q)
-	}
-}
-
-// A plugin that is too old to tell the version of an entry lets each version match.
-func TestAnEntryWithoutVersionMatchesEachVersion(t *testing.T) {
-	if e := wire.Entry(&pb.Entry{Key: "a", Revision: 1}); e.Version != recipes.AnyVersion {
-		t.Errorf("%+v", e)
 	}
 }
 

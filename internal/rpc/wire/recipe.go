@@ -85,9 +85,7 @@ func Place(p *pb.Place) recipes.Place {
 	return recipes.Place{Znode: p.GetZnode(), Position: int(p.GetPosition())}
 }
 
-// ToEarlyPlace converts a place to a part of the response to a call that asks for a grant with
-// a wait queue: AcquireResponse, CampaignResponse and others, which all have the place in the
-// same field.
+// ToEarlyPlace converts a place to a part of the response to Acquire.
 func ToEarlyPlace(p recipes.Place) *pb.AcquireResponse {
 	return &pb.AcquireResponse{Place: ToPlace(p)}
 }
@@ -109,19 +107,14 @@ func Dialect(name string) (recipes.Dialect, error) {
 	return recipes.Dialect(name), nil
 }
 
-// nameOf returns the name of a dialect in a request. The name of the default dialect is empty,
-// so that the request also works with a plugin without dialects.
-func nameOf(d recipes.Dialect) string {
-	if d == recipes.ZooKeeper {
-		return ""
-	}
-	return string(d)
-}
-
-// ToDialect checks a dialect and returns its name in a request.
+// ToDialect checks a dialect and returns its name in a request. That of the default dialect is
+// empty.
 func ToDialect(d recipes.Dialect) (string, error) {
 	d, err := d.Normalize()
-	return nameOf(d), err
+	if d == recipes.ZooKeeper {
+		return "", err
+	}
+	return string(d), err
 }
 
 func ToForeign(e *recipes.ForeignError) *pb.Foreign {
@@ -133,19 +126,15 @@ func fromForeign(f *pb.Foreign) *recipes.ForeignError {
 }
 
 func ToEntry(e recipes.Entry) *pb.Entry {
-	return &pb.Entry{Key: e.Key, Value: e.Value, Revision: int64(e.Revision), Modified: toTime(e.Modified), Unset: e.Unset, Version: &e.Version}
+	return &pb.Entry{Key: e.Key, Value: e.Value, Revision: int64(e.Revision), Modified: toTime(e.Modified), Unset: e.Unset, Version: e.Version}
 }
 
 // Entry converts a message to an entry; nil is None.
 func Entry(e *pb.Entry) recipes.Entry {
-	entry := recipes.Entry{
+	return recipes.Entry{
 		Key: e.GetKey(), Value: e.GetValue(), Revision: recipes.Revision(e.GetRevision()), Modified: fromTime(e.GetModified()), Unset: e.GetUnset(),
 		Version: e.GetVersion(),
 	}
-	if e != nil && e.Version == nil {
-		entry.Version = recipes.AnyVersion
-	}
-	return entry
 }
 
 // ToLeader converts a leader to a message. Without a leader it has no contender.
@@ -248,19 +237,17 @@ func Ops(ops []*pb.Op) []recipes.Op {
 	})
 }
 
-func ToQueue(path string, priority bool, c recipes.QueueConfig) *pb.QueueRef {
-	return &pb.QueueRef{
-		Path: path, Priority: priority,
-		Ephemeral: c.Ephemeral, Capacity: int32(c.Capacity), MaxDeliveries: int32(c.MaxDeliveries), Dialect: nameOf(c.Dialect),
+func ToQueue(priority bool, c recipes.QueueConfig) *pb.Queue {
+	return &pb.Queue{
+		Priority: priority, Ephemeral: c.Ephemeral, Capacity: int32(c.Capacity), MaxDeliveries: int32(c.MaxDeliveries),
 	}
 }
 
-// QueueConfig returns the configuration in a message.
-func QueueConfig(q *pb.QueueRef) (recipes.QueueConfig, error) {
-	dialect, err := Dialect(q.GetDialect())
+// QueueConfig returns the configuration in a message, for a dialect.
+func QueueConfig(q *pb.Queue, d recipes.Dialect) recipes.QueueConfig {
 	return recipes.QueueConfig{
-		Ephemeral: q.GetEphemeral(), Capacity: int(q.GetCapacity()), MaxDeliveries: int(q.GetMaxDeliveries()), Dialect: dialect,
-	}, err
+		Ephemeral: q.GetEphemeral(), Capacity: int(q.GetCapacity()), MaxDeliveries: int(q.GetMaxDeliveries()), Dialect: d,
+	}
 }
 
 func ToElement(e recipes.Element) *pb.Element {

@@ -46,7 +46,7 @@ PATH is one of four kinds of lock, and all contenders must use the same kind:
 
 With -n, $ZKRECIPES_SLOT is the number of the command's permit, from 0 to PERMITS-1. A
 command gets the lowest free number, and no two holders of PATH have the same number.
-The dialects of other libraries, and older plugins, have no numbers.
+The dialects of other libraries have no numbers.
 
 With -and, which can be repeated, the command runs while zkrecipes holds the plain locks
 of all these paths. They are acquired in the order of their paths, whatever the order of
@@ -319,11 +319,7 @@ func (v *lockVerb) acquire(ctx context.Context, s recipes.Recipes) (grant, error
 		return take(ctx, v, l, err, choose(v.exclusive, write, read))
 	case v.permits > 1 && !verb.OtherLibrary(v.dialect):
 		l, err := s.Slots(v.path, recipes.SemaphoreConfig{Permits: v.permits, Data: []byte(v.data)})
-		g, err := take(ctx, v, l, err, choose(v.try, recipes.Slots.TryAcquire, recipes.Slots.Acquire))
-		if !errors.Is(err, recipes.ErrUnsupported) {
-			return g, err
-		}
-		fallthrough // an older plugin grants permits without numbers
+		return take(ctx, v, l, err, choose(v.try, recipes.Slots.TryAcquire, recipes.Slots.Acquire))
 	case v.permits > 0:
 		l, err := s.Semaphore(v.path, recipes.SemaphoreConfig{Permits: v.permits, Dialect: v.dialect, Data: []byte(v.data)})
 		g, err := take(ctx, v, l, err, choose(v.try, recipes.Semaphore.TryAcquire, recipes.Semaphore.Acquire))

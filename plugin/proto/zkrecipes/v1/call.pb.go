@@ -82,7 +82,7 @@ type Call struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
 	// Greater than that of every earlier call of this connection, and not 0.
 	Id uint64 `protobuf:"varint,1,opt,name=id,proto3" json:"id,omitempty"`
-	// As in gRPC: "/zkrecipes.v1.LockService/Acquire".
+	// As in gRPC: "/zkrecipes.v1.GrantService/Acquire".
 	Method string `protobuf:"bytes,2,opt,name=method,proto3" json:"method,omitempty"`
 	// The request message.
 	Payload []byte `protobuf:"bytes,3,opt,name=payload,proto3" json:"payload,omitempty"`
@@ -414,9 +414,7 @@ const file_zkrecipes_v1_call_proto_rawDesc = "" +
 	"\x02id\x18\x01 \x01(\x04R\x02id\x12\x18\n" +
 	"\apayload\x18\x02 \x01(\fR\apayload\x12\x12\n" +
 	"\x04more\x18\x03 \x01(\bR\x04more\x12\x16\n" +
-	"\x06status\x18\x04 \x01(\fR\x06status2S\n" +
-	"\vCallService\x12D\n" +
-	"\x05Carry\x12\x1a.zkrecipes.v1.CarryRequest\x1a\x1b.zkrecipes.v1.CarryResponse(\x010\x01BFZDgithub.com/zkrecipes/zkrecipes/plugin/proto/zkrecipes/v1;zkrecipesv1b\x06proto3"
+	"\x06status\x18\x04 \x01(\fR\x06statusBFZDgithub.com/zkrecipes/zkrecipes/plugin/proto/zkrecipes/v1;zkrecipesv1b\x06proto3"
 
 var (
 	file_zkrecipes_v1_call_proto_rawDescOnce sync.Once
@@ -446,10 +444,8 @@ var file_zkrecipes_v1_call_proto_depIdxs = []int32{
 	5, // 2: zkrecipes.v1.Call.metadata:type_name -> zkrecipes.v1.Call.MetadataEntry
 	3, // 3: zkrecipes.v1.CarryResponse.limits:type_name -> zkrecipes.v1.Limits
 	4, // 4: zkrecipes.v1.CarryResponse.answers:type_name -> zkrecipes.v1.Answer
-	0, // 5: zkrecipes.v1.CallService.Carry:input_type -> zkrecipes.v1.CarryRequest
-	2, // 6: zkrecipes.v1.CallService.Carry:output_type -> zkrecipes.v1.CarryResponse
-	6, // [6:7] is the sub-list for method output_type
-	5, // [5:6] is the sub-list for method input_type
+	5, // [5:5] is the sub-list for method output_type
+	5, // [5:5] is the sub-list for method input_type
 	5, // [5:5] is the sub-list for extension type_name
 	5, // [5:5] is the sub-list for extension extendee
 	0, // [0:5] is the sub-list for field type_name
@@ -468,7 +464,7 @@ func file_zkrecipes_v1_call_proto_init() {
 			NumEnums:      0,
 			NumMessages:   6,
 			NumExtensions: 0,
-			NumServices:   1,
+			NumServices:   0,
 		},
 		GoTypes:           file_zkrecipes_v1_call_proto_goTypes,
 		DependencyIndexes: file_zkrecipes_v1_call_proto_depIdxs,

@@ -41,11 +41,10 @@ type Config struct {
 	Tls *TransportSecurity `protobuf:"bytes,7,opt,name=tls,proto3" json:"tls,omitempty"`
 	// Bounds a request and the data in a reply, in bytes (the servers' jute.maxbuffer). 0 is 1048575.
 	MaxPacket int32 `protobuf:"varint,8,opt,name=max_packet,json=maxPacket,proto3" json:"max_packet,omitempty"`
-	// If present, authenticates each connection by SASL. A plugin without the capability "sasl"
-	// ignores it, and the session would not be authenticated: ask for the capability first.
+	// If present, authenticates each connection by SASL.
 	Sasl *Sasl `protobuf:"bytes,9,opt,name=sasl,proto3" json:"sasl,omitempty"`
 	// Bounds the reads and listings without a watch that the session sends in a second, and spreads
-	// them evenly. 0 is no bound. A plugin without the capability "children" ignores it.
+	// them evenly. 0 is no bound.
 	ReadsPerSecond int32 `protobuf:"varint,10,opt,name=reads_per_second,json=readsPerSecond,proto3" json:"reads_per_second,omitempty"`
 	// Bounds the listing of a path, in bytes. Servers do not bound it. 0 is 64 MiB.
 	MaxListing    int32 `protobuf:"varint,11,opt,name=max_listing,json=maxListing,proto3" json:"max_listing,omitempty"`

@@ -34,7 +34,7 @@ type Entry struct {
 	// No client has set the key: its znode was created as the parent of other keys.
 	Unset bool `protobuf:"varint,5,opt,name=unset,proto3" json:"unset,omitempty"`
 	// The version of its znode, for a guarded write.
-	Version       *int32 `protobuf:"varint,6,opt,name=version,proto3,oneof" json:"version,omitempty"`
+	Version       int32 `protobuf:"varint,6,opt,name=version,proto3" json:"version,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -105,8 +105,8 @@ func (x *Entry) GetUnset() bool {
 }
 
 func (x *Entry) GetVersion() int32 {
-	if x != nil && x.Version != nil {
-		return *x.Version
+	if x != nil {
+		return x.Version
 	}
 	return 0
 }
@@ -747,16 +747,14 @@ var File_zkrecipes_v1_configuration_proto protoreflect.FileDescriptor
 
 const file_zkrecipes_v1_configuration_proto_rawDesc = "" +
 	"\n" +
-	" zkrecipes/v1/configuration.proto\x12\fzkrecipes.v1\x1a\x1fgoogle/protobuf/timestamp.proto\"\xc4\x01\n" +
+	" zkrecipes/v1/configuration.proto\x12\fzkrecipes.v1\x1a\x1fgoogle/protobuf/timestamp.proto\"\xb3\x01\n" +
 	"\x05Entry\x12\x10\n" +
 	"\x03key\x18\x01 \x01(\tR\x03key\x12\x14\n" +
 	"\x05value\x18\x02 \x01(\fR\x05value\x12\x1a\n" +
 	"\brevision\x18\x03 \x01(\x03R\brevision\x126\n" +
 	"\bmodified\x18\x04 \x01(\v2\x1a.google.protobuf.TimestampR\bmodified\x12\x14\n" +
-	"\x05unset\x18\x05 \x01(\bR\x05unset\x12\x1d\n" +
-	"\aversion\x18\x06 \x01(\x05H\x00R\aversion\x88\x01\x01B\n" +
-	"\n" +
-	"\b_version\"O\n" +
+	"\x05unset\x18\x05 \x01(\bR\x05unset\x12\x18\n" +
+	"\aversion\x18\x06 \x01(\x05R\aversion\"O\n" +
 	"\rGetKeyRequest\x12\x18\n" +
 	"\asession\x18\x01 \x01(\tR\asession\x12\x12\n" +
 	"\x04path\x18\x02 \x01(\tR\x04path\x12\x10\n" +
@@ -860,7 +858,6 @@ func file_zkrecipes_v1_configuration_proto_init() {
 	if File_zkrecipes_v1_configuration_proto != nil {
 		return
 	}
-	file_zkrecipes_v1_configuration_proto_msgTypes[0].OneofWrappers = []any{}
 	type x struct{}
 	out := protoimpl.TypeBuilder{
 		File: protoimpl.DescBuilder{

@@ -33,7 +33,7 @@ type ContenderServiceClient interface {
 	// A path that does not exist has no contenders.
 	Contenders(ctx context.Context, in *ContendersRequest, opts ...grpc.CallOption) (*ContendersResponse, error)
 	// Children returns the names of the znodes directly below a path, whatever program has created
-	// them. A path that does not exist is NO_NODE. Needs the capability "children".
+	// them. A path that does not exist is NO_NODE.
 	Children(ctx context.Context, in *ChildrenRequest, opts ...grpc.CallOption) (*ChildrenResponse, error)
 }
 
@@ -75,7 +75,7 @@ type ContenderServiceServer interface {
 	// A path that does not exist has no contenders.
 	Contenders(context.Context, *ContendersRequest) (*ContendersResponse, error)
 	// Children returns the names of the znodes directly below a path, whatever program has created
-	// them. A path that does not exist is NO_NODE. Needs the capability "children".
+	// them. A path that does not exist is NO_NODE.
 	Children(context.Context, *ChildrenRequest) (*ChildrenResponse, error)
 	mustEmbedUnimplementedContenderServiceServer()
 }

@@ -21,180 +21,6 @@ const (
 	_ = protoimpl.EnforceVersion(protoimpl.MaxVersion - 20)
 )
 
-// EnterDoubleBarrierRequest asks to enter.
-type EnterDoubleBarrierRequest struct {
-	state   protoimpl.MessageState `protogen:"open.v1"`
-	Session string                 `protobuf:"bytes,1,opt,name=session,proto3" json:"session,omitempty"`
-	// As AcquireRequest.request_id.
-	RequestId string `protobuf:"bytes,2,opt,name=request_id,json=requestId,proto3" json:"request_id,omitempty"`
-	Path      string `protobuf:"bytes,3,opt,name=path,proto3" json:"path,omitempty"`
-	// Number of members that enter together; at least 1.
-	Size int64 `protobuf:"varint,4,opt,name=size,proto3" json:"size,omitempty"`
-	// Stored in the member's znode.
-	Data []byte `protobuf:"bytes,5,opt,name=data,proto3" json:"data,omitempty"`
-	// Send Joined on the session's stream as soon as the member's znode exists, without a
-	// position. A plugin without the capability "resume" ignores the field.
-	Announce bool `protobuf:"varint,6,opt,name=announce,proto3" json:"announce,omitempty"`
-	// As AcquireRequest.resumed. With a token: a member that has entered. With a token of
-	// 0: a member that waits.
-	Resumed *Grant `protobuf:"bytes,7,opt,name=resumed,proto3" json:"resumed,omitempty"`
-	// With resumed and its token, for a member whose LeaveDoubleBarrier was called:
-	// EnterDoubleBarrierResponse.members. Its znode may already be deleted. The host
-	// calls LeaveDoubleBarrier again.
-	Leaving []string `protobuf:"bytes,8,rep,name=leaving,proto3" json:"leaving,omitempty"`
-	// As AcquireRequest.dialect.
-	Dialect       string `protobuf:"bytes,9,opt,name=dialect,proto3" json:"dialect,omitempty"`
-	unknownFields protoimpl.UnknownFields
-	sizeCache     protoimpl.SizeCache
-}
-
-func (x *EnterDoubleBarrierRequest) Reset() {
-	*x = EnterDoubleBarrierRequest{}
-	mi := &file_zkrecipes_v1_double_barrier_proto_msgTypes[0]
-	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
-	ms.StoreMessageInfo(mi)
-}
-
-func (x *EnterDoubleBarrierRequest) String() string {
-	return protoimpl.X.MessageStringOf(x)
-}
-
-func (*EnterDoubleBarrierRequest) ProtoMessage() {}
-
-func (x *EnterDoubleBarrierRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_zkrecipes_v1_double_barrier_proto_msgTypes[0]
-	if x != nil {
-		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
-		if ms.LoadMessageInfo() == nil {
-			ms.StoreMessageInfo(mi)
-		}
-		return ms
-	}
-	return mi.MessageOf(x)
-}
-
-// Deprecated: Use EnterDoubleBarrierRequest.ProtoReflect.Descriptor instead.
-func (*EnterDoubleBarrierRequest) Descriptor() ([]byte, []int) {
-	return file_zkrecipes_v1_double_barrier_proto_rawDescGZIP(), []int{0}
-}
-
-func (x *EnterDoubleBarrierRequest) GetSession() string {
-	if x != nil {
-		return x.Session
-	}
-	return ""
-}
-
-func (x *EnterDoubleBarrierRequest) GetRequestId() string {
-	if x != nil {
-		return x.RequestId
-	}
-	return ""
-}
-
-func (x *EnterDoubleBarrierRequest) GetPath() string {
-	if x != nil {
-		return x.Path
-	}
-	return ""
-}
-
-func (x *EnterDoubleBarrierRequest) GetSize() int64 {
-	if x != nil {
-		return x.Size
-	}
-	return 0
-}
-
-func (x *EnterDoubleBarrierRequest) GetData() []byte {
-	if x != nil {
-		return x.Data
-	}
-	return nil
-}
-
-func (x *EnterDoubleBarrierRequest) GetAnnounce() bool {
-	if x != nil {
-		return x.Announce
-	}
-	return false
-}
-
-func (x *EnterDoubleBarrierRequest) GetResumed() *Grant {
-	if x != nil {
-		return x.Resumed
-	}
-	return nil
-}
-
-func (x *EnterDoubleBarrierRequest) GetLeaving() []string {
-	if x != nil {
-		return x.Leaving
-	}
-	return nil
-}
-
-func (x *EnterDoubleBarrierRequest) GetDialect() string {
-	if x != nil {
-		return x.Dialect
-	}
-	return ""
-}
-
-// EnterDoubleBarrierResponse is a member that has entered.
-type EnterDoubleBarrierResponse struct {
-	state protoimpl.MessageState `protogen:"open.v1"`
-	Grant *Grant                 `protobuf:"bytes,1,opt,name=grant,proto3" json:"grant,omitempty"`
-	// The znodes of all members that entered together.
-	Members       []string `protobuf:"bytes,2,rep,name=members,proto3" json:"members,omitempty"`
-	unknownFields protoimpl.UnknownFields
-	sizeCache     protoimpl.SizeCache
-}
-
-func (x *EnterDoubleBarrierResponse) Reset() {
-	*x = EnterDoubleBarrierResponse{}
-	mi := &file_zkrecipes_v1_double_barrier_proto_msgTypes[1]
-	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
-	ms.StoreMessageInfo(mi)
-}
-
-func (x *EnterDoubleBarrierResponse) String() string {
-	return protoimpl.X.MessageStringOf(x)
-}
-
-func (*EnterDoubleBarrierResponse) ProtoMessage() {}
-
-func (x *EnterDoubleBarrierResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_zkrecipes_v1_double_barrier_proto_msgTypes[1]
-	if x != nil {
-		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
-		if ms.LoadMessageInfo() == nil {
-			ms.StoreMessageInfo(mi)
-		}
-		return ms
-	}
-	return mi.MessageOf(x)
-}
-
-// Deprecated: Use EnterDoubleBarrierResponse.ProtoReflect.Descriptor instead.
-func (*EnterDoubleBarrierResponse) Descriptor() ([]byte, []int) {
-	return file_zkrecipes_v1_double_barrier_proto_rawDescGZIP(), []int{1}
-}
-
-func (x *EnterDoubleBarrierResponse) GetGrant() *Grant {
-	if x != nil {
-		return x.Grant
-	}
-	return nil
-}
-
-func (x *EnterDoubleBarrierResponse) GetMembers() []string {
-	if x != nil {
-		return x.Members
-	}
-	return nil
-}
-
 // LeaveDoubleBarrierRequest names a member by the request id that it entered
 // with.
 type LeaveDoubleBarrierRequest struct {
@@ -207,7 +33,7 @@ type LeaveDoubleBarrierRequest struct {
 
 func (x *LeaveDoubleBarrierRequest) Reset() {
 	*x = LeaveDoubleBarrierRequest{}
-	mi := &file_zkrecipes_v1_double_barrier_proto_msgTypes[2]
+	mi := &file_zkrecipes_v1_double_barrier_proto_msgTypes[0]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -219,7 +45,7 @@ func (x *LeaveDoubleBarrierRequest) String() string {
 func (*LeaveDoubleBarrierRequest) ProtoMessage() {}
 
 func (x *LeaveDoubleBarrierRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_zkrecipes_v1_double_barrier_proto_msgTypes[2]
+	mi := &file_zkrecipes_v1_double_barrier_proto_msgTypes[0]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -232,7 +58,7 @@ func (x *LeaveDoubleBarrierRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use LeaveDoubleBarrierRequest.ProtoReflect.Descriptor instead.
 func (*LeaveDoubleBarrierRequest) Descriptor() ([]byte, []int) {
-	return file_zkrecipes_v1_double_barrier_proto_rawDescGZIP(), []int{2}
+	return file_zkrecipes_v1_double_barrier_proto_rawDescGZIP(), []int{0}
 }
 
 func (x *LeaveDoubleBarrierRequest) GetSession() string {
@@ -257,7 +83,7 @@ type LeaveDoubleBarrierResponse struct {
 
 func (x *LeaveDoubleBarrierResponse) Reset() {
 	*x = LeaveDoubleBarrierResponse{}
-	mi := &file_zkrecipes_v1_double_barrier_proto_msgTypes[3]
+	mi := &file_zkrecipes_v1_double_barrier_proto_msgTypes[1]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -269,7 +95,7 @@ func (x *LeaveDoubleBarrierResponse) String() string {
 func (*LeaveDoubleBarrierResponse) ProtoMessage() {}
 
 func (x *LeaveDoubleBarrierResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_zkrecipes_v1_double_barrier_proto_msgTypes[3]
+	mi := &file_zkrecipes_v1_double_barrier_proto_msgTypes[1]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -282,35 +108,20 @@ func (x *LeaveDoubleBarrierResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use LeaveDoubleBarrierResponse.ProtoReflect.Descriptor instead.
 func (*LeaveDoubleBarrierResponse) Descriptor() ([]byte, []int) {
-	return file_zkrecipes_v1_double_barrier_proto_rawDescGZIP(), []int{3}
+	return file_zkrecipes_v1_double_barrier_proto_rawDescGZIP(), []int{1}
 }
 
 var File_zkrecipes_v1_double_barrier_proto protoreflect.FileDescriptor
 
 const file_zkrecipes_v1_double_barrier_proto_rawDesc = "" +
 	"\n" +
-	"!zkrecipes/v1/double_barrier.proto\x12\fzkrecipes.v1\x1a\x18zkrecipes/v1/grant.proto\"\x8f\x02\n" +
-	"\x19EnterDoubleBarrierRequest\x12\x18\n" +
-	"\asession\x18\x01 \x01(\tR\asession\x12\x1d\n" +
-	"\n" +
-	"request_id\x18\x02 \x01(\tR\trequestId\x12\x12\n" +
-	"\x04path\x18\x03 \x01(\tR\x04path\x12\x12\n" +
-	"\x04size\x18\x04 \x01(\x03R\x04size\x12\x12\n" +
-	"\x04data\x18\x05 \x01(\fR\x04data\x12\x1a\n" +
-	"\bannounce\x18\x06 \x01(\bR\bannounce\x12-\n" +
-	"\aresumed\x18\a \x01(\v2\x13.zkrecipes.v1.GrantR\aresumed\x12\x18\n" +
-	"\aleaving\x18\b \x03(\tR\aleaving\x12\x18\n" +
-	"\adialect\x18\t \x01(\tR\adialect\"a\n" +
-	"\x1aEnterDoubleBarrierResponse\x12)\n" +
-	"\x05grant\x18\x01 \x01(\v2\x13.zkrecipes.v1.GrantR\x05grant\x12\x18\n" +
-	"\amembers\x18\x02 \x03(\tR\amembers\"T\n" +
+	"!zkrecipes/v1/double_barrier.proto\x12\fzkrecipes.v1\"T\n" +
 	"\x19LeaveDoubleBarrierRequest\x12\x18\n" +
 	"\asession\x18\x01 \x01(\tR\asession\x12\x1d\n" +
 	"\n" +
 	"request_id\x18\x02 \x01(\tR\trequestId\"\x1c\n" +
-	"\x1aLeaveDoubleBarrierResponse2\xe8\x01\n" +
+	"\x1aLeaveDoubleBarrierResponse2\x7f\n" +
 	"\x14DoubleBarrierService\x12g\n" +
-	"\x12EnterDoubleBarrier\x12'.zkrecipes.v1.EnterDoubleBarrierRequest\x1a(.zkrecipes.v1.EnterDoubleBarrierResponse\x12g\n" +
 	"\x12LeaveDoubleBarrier\x12'.zkrecipes.v1.LeaveDoubleBarrierRequest\x1a(.zkrecipes.v1.LeaveDoubleBarrierResponseBFZDgithub.com/zkrecipes/zkrecipes/plugin/proto/zkrecipes/v1;zkrecipesv1b\x06proto3"
 
 var (
@@ -325,26 +136,19 @@ func file_zkrecipes_v1_double_barrier_proto_rawDescGZIP() []byte {
 	return file_zkrecipes_v1_double_barrier_proto_rawDescData
 }
 
-var file_zkrecipes_v1_double_barrier_proto_msgTypes = make([]protoimpl.MessageInfo, 4)
+var file_zkrecipes_v1_double_barrier_proto_msgTypes = make([]protoimpl.MessageInfo, 2)
 var file_zkrecipes_v1_double_barrier_proto_goTypes = []any{
-	(*EnterDoubleBarrierRequest)(nil),  // 0: zkrecipes.v1.EnterDoubleBarrierRequest
-	(*EnterDoubleBarrierResponse)(nil), // 1: zkrecipes.v1.EnterDoubleBarrierResponse
-	(*LeaveDoubleBarrierRequest)(nil),  // 2: zkrecipes.v1.LeaveDoubleBarrierRequest
-	(*LeaveDoubleBarrierResponse)(nil), // 3: zkrecipes.v1.LeaveDoubleBarrierResponse
-	(*Grant)(nil),                      // 4: zkrecipes.v1.Grant
+	(*LeaveDoubleBarrierRequest)(nil),  // 0: zkrecipes.v1.LeaveDoubleBarrierRequest
+	(*LeaveDoubleBarrierResponse)(nil), // 1: zkrecipes.v1.LeaveDoubleBarrierResponse
 }
 var file_zkrecipes_v1_double_barrier_proto_depIdxs = []int32{
-	4, // 0: zkrecipes.v1.EnterDoubleBarrierRequest.resumed:type_name -> zkrecipes.v1.Grant
-	4, // 1: zkrecipes.v1.EnterDoubleBarrierResponse.grant:type_name -> zkrecipes.v1.Grant
-	0, // 2: zkrecipes.v1.DoubleBarrierService.EnterDoubleBarrier:input_type -> zkrecipes.v1.EnterDoubleBarrierRequest
-	2, // 3: zkrecipes.v1.DoubleBarrierService.LeaveDoubleBarrier:input_type -> zkrecipes.v1.LeaveDoubleBarrierRequest
-	1, // 4: zkrecipes.v1.DoubleBarrierService.EnterDoubleBarrier:output_type -> zkrecipes.v1.EnterDoubleBarrierResponse
-	3, // 5: zkrecipes.v1.DoubleBarrierService.LeaveDoubleBarrier:output_type -> zkrecipes.v1.LeaveDoubleBarrierResponse
-	4, // [4:6] is the sub-list for method output_type
-	2, // [2:4] is the sub-list for method input_type
-	2, // [2:2] is the sub-list for extension type_name
-	2, // [2:2] is the sub-list for extension extendee
-	0, // [0:2] is the sub-list for field type_name
+	0, // 0: zkrecipes.v1.DoubleBarrierService.LeaveDoubleBarrier:input_type -> zkrecipes.v1.LeaveDoubleBarrierRequest
+	1, // 1: zkrecipes.v1.DoubleBarrierService.LeaveDoubleBarrier:output_type -> zkrecipes.v1.LeaveDoubleBarrierResponse
+	1, // [1:2] is the sub-list for method output_type
+	0, // [0:1] is the sub-list for method input_type
+	0, // [0:0] is the sub-list for extension type_name
+	0, // [0:0] is the sub-list for extension extendee
+	0, // [0:0] is the sub-list for field type_name
 }
 
 func init() { file_zkrecipes_v1_double_barrier_proto_init() }
@@ -352,14 +156,13 @@ func file_zkrecipes_v1_double_barrier_proto_init() {
 	if File_zkrecipes_v1_double_barrier_proto != nil {
 		return
 	}
-	file_zkrecipes_v1_grant_proto_init()
 	type x struct{}
 	out := protoimpl.TypeBuilder{
 		File: protoimpl.DescBuilder{
 			GoPackagePath: reflect.TypeOf(x{}).PkgPath(),
 			RawDescriptor: unsafe.Slice(unsafe.StringData(file_zkrecipes_v1_double_barrier_proto_rawDesc), len(file_zkrecipes_v1_double_barrier_proto_rawDesc)),
 			NumEnums:      0,
-			NumMessages:   4,
+			NumMessages:   2,
 			NumExtensions: 0,
 			NumServices:   1,
 		},

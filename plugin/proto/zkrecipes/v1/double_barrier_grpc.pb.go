@@ -19,7 +19,6 @@ import (
 const _ = grpc.SupportPackageIsVersion9
 
 const (
-	DoubleBarrierService_EnterDoubleBarrier_FullMethodName = "/zkrecipes.v1.DoubleBarrierService/EnterDoubleBarrier"
 	DoubleBarrierService_LeaveDoubleBarrier_FullMethodName = "/zkrecipes.v1.DoubleBarrierService/LeaveDoubleBarrier"
 )
 
@@ -28,11 +27,8 @@ const (
 // For semantics around ctx use and closing/ending streaming RPCs, please refer to https://pkg.go.dev/google.golang.org/grpc/?tab=doc#ClientConn.NewStream.
 //
 // DoubleBarrierService is the double barrier recipe. A member that has entered is a
-// grant. GrantService.Release and Abandon remove it without waiting for the others.
+// grant of GrantService.Acquire.
 type DoubleBarrierServiceClient interface {
-	// EnterDoubleBarrier creates a member and answers when it has entered. A caller that
-	// stops waiting must abandon the call, as for LockService.Acquire.
-	EnterDoubleBarrier(ctx context.Context, in *EnterDoubleBarrierRequest, opts ...grpc.CallOption) (*EnterDoubleBarrierResponse, error)
 	// LeaveDoubleBarrier removes the member and answers when all members that entered
 	// with it have left. If the call is cancelled, the member is still removed. The call
 	// may be repeated, and then waits again.
@@ -45,16 +41,6 @@ type doubleBarrierServiceClient struct {
 
 func NewDoubleBarrierServiceClient(cc grpc.ClientConnInterface) DoubleBarrierServiceClient {
 	return &doubleBarrierServiceClient{cc}
-}
-
-func (c *doubleBarrierServiceClient) EnterDoubleBarrier(ctx context.Context, in *EnterDoubleBarrierRequest, opts ...grpc.CallOption) (*EnterDoubleBarrierResponse, error) {
-	cOpts := append([]grpc.CallOption{grpc.StaticMethod()}, opts...)
-	out := new(EnterDoubleBarrierResponse)
-	err := c.cc.Invoke(ctx, DoubleBarrierService_EnterDoubleBarrier_FullMethodName, in, out, cOpts...)
-	if err != nil {
-		return nil, err
-	}
-	return out, nil
 }
 
 func (c *doubleBarrierServiceClient) LeaveDoubleBarrier(ctx context.Context, in *LeaveDoubleBarrierRequest, opts ...grpc.CallOption) (*LeaveDoubleBarrierResponse, error) {
@@ -72,11 +58,8 @@ func (c *doubleBarrierServiceClient) LeaveDoubleBarrier(ctx context.Context, in 
 // for forward compatibility.
 //
 // DoubleBarrierService is the double barrier recipe. A member that has entered is a
-// grant. GrantService.Release and Abandon remove it without waiting for the others.
+// grant of GrantService.Acquire.
 type DoubleBarrierServiceServer interface {
-	// EnterDoubleBarrier creates a member and answers when it has entered. A caller that
-	// stops waiting must abandon the call, as for LockService.Acquire.
-	EnterDoubleBarrier(context.Context, *EnterDoubleBarrierRequest) (*EnterDoubleBarrierResponse, error)
 	// LeaveDoubleBarrier removes the member and answers when all members that entered
 	// with it have left. If the call is cancelled, the member is still removed. The call
 	// may be repeated, and then waits again.
@@ -91,9 +74,6 @@ type DoubleBarrierServiceServer interface {
 // pointer dereference when methods are called.
 type UnimplementedDoubleBarrierServiceServer struct{}
 
-func (UnimplementedDoubleBarrierServiceServer) EnterDoubleBarrier(context.Context, *EnterDoubleBarrierRequest) (*EnterDoubleBarrierResponse, error) {
-	return nil, status.Error(codes.Unimplemented, "method EnterDoubleBarrier not implemented")
-}
 func (UnimplementedDoubleBarrierServiceServer) LeaveDoubleBarrier(context.Context, *LeaveDoubleBarrierRequest) (*LeaveDoubleBarrierResponse, error) {
 	return nil, status.Error(codes.Unimplemented, "method LeaveDoubleBarrier not implemented")
 }
@@ -116,24 +96,6 @@ func RegisterDoubleBarrierServiceServer(s grpc.ServiceRegistrar, srv DoubleBarri
 		t.testEmbeddedByValue()
 	}
 	s.RegisterService(&DoubleBarrierService_ServiceDesc, srv)
-}
-
-func _DoubleBarrierService_EnterDoubleBarrier_Handler(srv interface{}, ctx context.Context, dec func(interface{}) error, interceptor grpc.UnaryServerInterceptor) (interface{}, error) {
-	in := new(EnterDoubleBarrierRequest)
-	if err := dec(in); err != nil {
-		return nil, err
-	}
-	if interceptor == nil {
-		return srv.(DoubleBarrierServiceServer).EnterDoubleBarrier(ctx, in)
-	}
-	info := &grpc.UnaryServerInfo{
-		Server:     srv,
-		FullMethod: DoubleBarrierService_EnterDoubleBarrier_FullMethodName,
-	}
-	handler := func(ctx context.Context, req interface{}) (interface{}, error) {
-		return srv.(DoubleBarrierServiceServer).EnterDoubleBarrier(ctx, req.(*EnterDoubleBarrierRequest))
-	}
-	return interceptor(ctx, in, info, handler)
 }
 
 func _DoubleBarrierService_LeaveDoubleBarrier_Handler(srv interface{}, ctx context.Context, dec func(interface{}) error, interceptor grpc.UnaryServerInterceptor) (interface{}, error) {
@@ -161,10 +123,6 @@ var DoubleBarrierService_ServiceDesc = grpc.ServiceDesc{
 	ServiceName: "zkrecipes.v1.DoubleBarrierService",
 	HandlerType: (*DoubleBarrierServiceServer)(nil),
 	Methods: []grpc.MethodDesc{
-		{
-			MethodName: "EnterDoubleBarrier",
-			Handler:    _DoubleBarrierService_EnterDoubleBarrier_Handler,
-		},
 		{
 			MethodName: "LeaveDoubleBarrier",
 			Handler:    _DoubleBarrierService_LeaveDoubleBarrier_Handler,

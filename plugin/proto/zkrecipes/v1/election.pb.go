@@ -21,176 +21,6 @@ const (
 	_ = protoimpl.EnforceVersion(protoimpl.MaxVersion - 20)
 )
 
-// CampaignRequest asks to be elected.
-type CampaignRequest struct {
-	state   protoimpl.MessageState `protogen:"open.v1"`
-	Session string                 `protobuf:"bytes,1,opt,name=session,proto3" json:"session,omitempty"`
-	// As AcquireRequest.request_id.
-	RequestId string `protobuf:"bytes,2,opt,name=request_id,json=requestId,proto3" json:"request_id,omitempty"`
-	Path      string `protobuf:"bytes,3,opt,name=path,proto3" json:"path,omitempty"`
-	// As AcquireRequest.strategy.
-	Strategy string `protobuf:"bytes,4,opt,name=strategy,proto3" json:"strategy,omitempty"`
-	// Stored in the candidate's znode.
-	Proposal []byte `protobuf:"bytes,5,opt,name=proposal,proto3" json:"proposal,omitempty"`
-	// As AcquireRequest.announce.
-	Announce bool `protobuf:"varint,6,opt,name=announce,proto3" json:"announce,omitempty"`
-	// As AcquireRequest.dialect.
-	Dialect string `protobuf:"bytes,7,opt,name=dialect,proto3" json:"dialect,omitempty"`
-	// As AcquireRequest.resumed.
-	Resumed *Grant `protobuf:"bytes,9,opt,name=resumed,proto3" json:"resumed,omitempty"`
-	// The grant is released when the host dies, even if the host's children keep the session:
-	// see "When the host dies" in PROTOCOL.md.
-	EndsWithHost  bool `protobuf:"varint,10,opt,name=ends_with_host,json=endsWithHost,proto3" json:"ends_with_host,omitempty"`
-	unknownFields protoimpl.UnknownFields
-	sizeCache     protoimpl.SizeCache
-}
-
-func (x *CampaignRequest) Reset() {
-	*x = CampaignRequest{}
-	mi := &file_zkrecipes_v1_election_proto_msgTypes[0]
-	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
-	ms.StoreMessageInfo(mi)
-}
-
-func (x *CampaignRequest) String() string {
-	return protoimpl.X.MessageStringOf(x)
-}
-
-func (*CampaignRequest) ProtoMessage() {}
-
-func (x *CampaignRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_zkrecipes_v1_election_proto_msgTypes[0]
-	if x != nil {
-		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
-		if ms.LoadMessageInfo() == nil {
-			ms.StoreMessageInfo(mi)
-		}
-		return ms
-	}
-	return mi.MessageOf(x)
-}
-
-// Deprecated: Use CampaignRequest.ProtoReflect.Descriptor instead.
-func (*CampaignRequest) Descriptor() ([]byte, []int) {
-	return file_zkrecipes_v1_election_proto_rawDescGZIP(), []int{0}
-}
-
-func (x *CampaignRequest) GetSession() string {
-	if x != nil {
-		return x.Session
-	}
-	return ""
-}
-
-func (x *CampaignRequest) GetRequestId() string {
-	if x != nil {
-		return x.RequestId
-	}
-	return ""
-}
-
-func (x *CampaignRequest) GetPath() string {
-	if x != nil {
-		return x.Path
-	}
-	return ""
-}
-
-func (x *CampaignRequest) GetStrategy() string {
-	if x != nil {
-		return x.Strategy
-	}
-	return ""
-}
-
-func (x *CampaignRequest) GetProposal() []byte {
-	if x != nil {
-		return x.Proposal
-	}
-	return nil
-}
-
-func (x *CampaignRequest) GetAnnounce() bool {
-	if x != nil {
-		return x.Announce
-	}
-	return false
-}
-
-func (x *CampaignRequest) GetDialect() string {
-	if x != nil {
-		return x.Dialect
-	}
-	return ""
-}
-
-func (x *CampaignRequest) GetResumed() *Grant {
-	if x != nil {
-		return x.Resumed
-	}
-	return nil
-}
-
-func (x *CampaignRequest) GetEndsWithHost() bool {
-	if x != nil {
-		return x.EndsWithHost
-	}
-	return false
-}
-
-// CampaignResponse is a won election.
-type CampaignResponse struct {
-	state         protoimpl.MessageState `protogen:"open.v1"`
-	Grant         *Grant                 `protobuf:"bytes,1,opt,name=grant,proto3" json:"grant,omitempty"`
-	Place         *Place                 `protobuf:"bytes,2,opt,name=place,proto3" json:"place,omitempty"`
-	unknownFields protoimpl.UnknownFields
-	sizeCache     protoimpl.SizeCache
-}
-
-func (x *CampaignResponse) Reset() {
-	*x = CampaignResponse{}
-	mi := &file_zkrecipes_v1_election_proto_msgTypes[1]
-	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
-	ms.StoreMessageInfo(mi)
-}
-
-func (x *CampaignResponse) String() string {
-	return protoimpl.X.MessageStringOf(x)
-}
-
-func (*CampaignResponse) ProtoMessage() {}
-
-func (x *CampaignResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_zkrecipes_v1_election_proto_msgTypes[1]
-	if x != nil {
-		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
-		if ms.LoadMessageInfo() == nil {
-			ms.StoreMessageInfo(mi)
-		}
-		return ms
-	}
-	return mi.MessageOf(x)
-}
-
-// Deprecated: Use CampaignResponse.ProtoReflect.Descriptor instead.
-func (*CampaignResponse) Descriptor() ([]byte, []int) {
-	return file_zkrecipes_v1_election_proto_rawDescGZIP(), []int{1}
-}
-
-func (x *CampaignResponse) GetGrant() *Grant {
-	if x != nil {
-		return x.Grant
-	}
-	return nil
-}
-
-func (x *CampaignResponse) GetPlace() *Place {
-	if x != nil {
-		return x.Place
-	}
-	return nil
-}
-
 // AcknowledgeRequest names a leadership by the request id of its campaign.
 type AcknowledgeRequest struct {
 	state         protoimpl.MessageState `protogen:"open.v1"`
@@ -203,7 +33,7 @@ type AcknowledgeRequest struct {
 
 func (x *AcknowledgeRequest) Reset() {
 	*x = AcknowledgeRequest{}
-	mi := &file_zkrecipes_v1_election_proto_msgTypes[2]
+	mi := &file_zkrecipes_v1_election_proto_msgTypes[0]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -215,7 +45,7 @@ func (x *AcknowledgeRequest) String() string {
 func (*AcknowledgeRequest) ProtoMessage() {}
 
 func (x *AcknowledgeRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_zkrecipes_v1_election_proto_msgTypes[2]
+	mi := &file_zkrecipes_v1_election_proto_msgTypes[0]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -228,7 +58,7 @@ func (x *AcknowledgeRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use AcknowledgeRequest.ProtoReflect.Descriptor instead.
 func (*AcknowledgeRequest) Descriptor() ([]byte, []int) {
-	return file_zkrecipes_v1_election_proto_rawDescGZIP(), []int{2}
+	return file_zkrecipes_v1_election_proto_rawDescGZIP(), []int{0}
 }
 
 func (x *AcknowledgeRequest) GetSession() string {
@@ -260,7 +90,7 @@ type AcknowledgeResponse struct {
 
 func (x *AcknowledgeResponse) Reset() {
 	*x = AcknowledgeResponse{}
-	mi := &file_zkrecipes_v1_election_proto_msgTypes[3]
+	mi := &file_zkrecipes_v1_election_proto_msgTypes[1]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -272,7 +102,7 @@ func (x *AcknowledgeResponse) String() string {
 func (*AcknowledgeResponse) ProtoMessage() {}
 
 func (x *AcknowledgeResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_zkrecipes_v1_election_proto_msgTypes[3]
+	mi := &file_zkrecipes_v1_election_proto_msgTypes[1]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -285,7 +115,7 @@ func (x *AcknowledgeResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use AcknowledgeResponse.ProtoReflect.Descriptor instead.
 func (*AcknowledgeResponse) Descriptor() ([]byte, []int) {
-	return file_zkrecipes_v1_election_proto_rawDescGZIP(), []int{3}
+	return file_zkrecipes_v1_election_proto_rawDescGZIP(), []int{1}
 }
 
 // Leader is the first contender of an election.
@@ -302,7 +132,7 @@ type Leader struct {
 
 func (x *Leader) Reset() {
 	*x = Leader{}
-	mi := &file_zkrecipes_v1_election_proto_msgTypes[4]
+	mi := &file_zkrecipes_v1_election_proto_msgTypes[2]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -314,7 +144,7 @@ func (x *Leader) String() string {
 func (*Leader) ProtoMessage() {}
 
 func (x *Leader) ProtoReflect() protoreflect.Message {
-	mi := &file_zkrecipes_v1_election_proto_msgTypes[4]
+	mi := &file_zkrecipes_v1_election_proto_msgTypes[2]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -327,7 +157,7 @@ func (x *Leader) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Leader.ProtoReflect.Descriptor instead.
 func (*Leader) Descriptor() ([]byte, []int) {
-	return file_zkrecipes_v1_election_proto_rawDescGZIP(), []int{4}
+	return file_zkrecipes_v1_election_proto_rawDescGZIP(), []int{2}
 }
 
 func (x *Leader) GetContender() *Contender {
@@ -364,7 +194,7 @@ type LeaderRequest struct {
 
 func (x *LeaderRequest) Reset() {
 	*x = LeaderRequest{}
-	mi := &file_zkrecipes_v1_election_proto_msgTypes[5]
+	mi := &file_zkrecipes_v1_election_proto_msgTypes[3]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -376,7 +206,7 @@ func (x *LeaderRequest) String() string {
 func (*LeaderRequest) ProtoMessage() {}
 
 func (x *LeaderRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_zkrecipes_v1_election_proto_msgTypes[5]
+	mi := &file_zkrecipes_v1_election_proto_msgTypes[3]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -389,7 +219,7 @@ func (x *LeaderRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use LeaderRequest.ProtoReflect.Descriptor instead.
 func (*LeaderRequest) Descriptor() ([]byte, []int) {
-	return file_zkrecipes_v1_election_proto_rawDescGZIP(), []int{5}
+	return file_zkrecipes_v1_election_proto_rawDescGZIP(), []int{3}
 }
 
 func (x *LeaderRequest) GetSession() string {
@@ -422,7 +252,7 @@ type LeaderResponse struct {
 
 func (x *LeaderResponse) Reset() {
 	*x = LeaderResponse{}
-	mi := &file_zkrecipes_v1_election_proto_msgTypes[6]
+	mi := &file_zkrecipes_v1_election_proto_msgTypes[4]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -434,7 +264,7 @@ func (x *LeaderResponse) String() string {
 func (*LeaderResponse) ProtoMessage() {}
 
 func (x *LeaderResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_zkrecipes_v1_election_proto_msgTypes[6]
+	mi := &file_zkrecipes_v1_election_proto_msgTypes[4]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -447,7 +277,7 @@ func (x *LeaderResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use LeaderResponse.ProtoReflect.Descriptor instead.
 func (*LeaderResponse) Descriptor() ([]byte, []int) {
-	return file_zkrecipes_v1_election_proto_rawDescGZIP(), []int{6}
+	return file_zkrecipes_v1_election_proto_rawDescGZIP(), []int{4}
 }
 
 func (x *LeaderResponse) GetLeader() *Leader {
@@ -470,7 +300,7 @@ type AcknowledgedRequest struct {
 
 func (x *AcknowledgedRequest) Reset() {
 	*x = AcknowledgedRequest{}
-	mi := &file_zkrecipes_v1_election_proto_msgTypes[7]
+	mi := &file_zkrecipes_v1_election_proto_msgTypes[5]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -482,7 +312,7 @@ func (x *AcknowledgedRequest) String() string {
 func (*AcknowledgedRequest) ProtoMessage() {}
 
 func (x *AcknowledgedRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_zkrecipes_v1_election_proto_msgTypes[7]
+	mi := &file_zkrecipes_v1_election_proto_msgTypes[5]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -495,7 +325,7 @@ func (x *AcknowledgedRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use AcknowledgedRequest.ProtoReflect.Descriptor instead.
 func (*AcknowledgedRequest) Descriptor() ([]byte, []int) {
-	return file_zkrecipes_v1_election_proto_rawDescGZIP(), []int{7}
+	return file_zkrecipes_v1_election_proto_rawDescGZIP(), []int{5}
 }
 
 func (x *AcknowledgedRequest) GetSession() string {
@@ -528,7 +358,7 @@ type AcknowledgedResponse struct {
 
 func (x *AcknowledgedResponse) Reset() {
 	*x = AcknowledgedResponse{}
-	mi := &file_zkrecipes_v1_election_proto_msgTypes[8]
+	mi := &file_zkrecipes_v1_election_proto_msgTypes[6]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -540,7 +370,7 @@ func (x *AcknowledgedResponse) String() string {
 func (*AcknowledgedResponse) ProtoMessage() {}
 
 func (x *AcknowledgedResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_zkrecipes_v1_election_proto_msgTypes[8]
+	mi := &file_zkrecipes_v1_election_proto_msgTypes[6]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -553,7 +383,7 @@ func (x *AcknowledgedResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use AcknowledgedResponse.ProtoReflect.Descriptor instead.
 func (*AcknowledgedResponse) Descriptor() ([]byte, []int) {
-	return file_zkrecipes_v1_election_proto_rawDescGZIP(), []int{8}
+	return file_zkrecipes_v1_election_proto_rawDescGZIP(), []int{6}
 }
 
 func (x *AcknowledgedResponse) GetLeader() *Leader {
@@ -576,7 +406,7 @@ type ObserveRequest struct {
 
 func (x *ObserveRequest) Reset() {
 	*x = ObserveRequest{}
-	mi := &file_zkrecipes_v1_election_proto_msgTypes[9]
+	mi := &file_zkrecipes_v1_election_proto_msgTypes[7]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -588,7 +418,7 @@ func (x *ObserveRequest) String() string {
 func (*ObserveRequest) ProtoMessage() {}
 
 func (x *ObserveRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_zkrecipes_v1_election_proto_msgTypes[9]
+	mi := &file_zkrecipes_v1_election_proto_msgTypes[7]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -601,7 +431,7 @@ func (x *ObserveRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ObserveRequest.ProtoReflect.Descriptor instead.
 func (*ObserveRequest) Descriptor() ([]byte, []int) {
-	return file_zkrecipes_v1_election_proto_rawDescGZIP(), []int{9}
+	return file_zkrecipes_v1_election_proto_rawDescGZIP(), []int{7}
 }
 
 func (x *ObserveRequest) GetSession() string {
@@ -634,7 +464,7 @@ type ObserveResponse struct {
 
 func (x *ObserveResponse) Reset() {
 	*x = ObserveResponse{}
-	mi := &file_zkrecipes_v1_election_proto_msgTypes[10]
+	mi := &file_zkrecipes_v1_election_proto_msgTypes[8]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -646,7 +476,7 @@ func (x *ObserveResponse) String() string {
 func (*ObserveResponse) ProtoMessage() {}
 
 func (x *ObserveResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_zkrecipes_v1_election_proto_msgTypes[10]
+	mi := &file_zkrecipes_v1_election_proto_msgTypes[8]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -659,7 +489,7 @@ func (x *ObserveResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ObserveResponse.ProtoReflect.Descriptor instead.
 func (*ObserveResponse) Descriptor() ([]byte, []int) {
-	return file_zkrecipes_v1_election_proto_rawDescGZIP(), []int{10}
+	return file_zkrecipes_v1_election_proto_rawDescGZIP(), []int{8}
 }
 
 func (x *ObserveResponse) GetLeader() *Leader {
@@ -673,22 +503,7 @@ var File_zkrecipes_v1_election_proto protoreflect.FileDescriptor
 
 const file_zkrecipes_v1_election_proto_rawDesc = "" +
 	"\n" +
-	"\x1bzkrecipes/v1/election.proto\x12\fzkrecipes.v1\x1a\x1czkrecipes/v1/contender.proto\x1a\x18zkrecipes/v1/grant.proto\"\xb4\x02\n" +
-	"\x0fCampaignRequest\x12\x18\n" +
-	"\asession\x18\x01 \x01(\tR\asession\x12\x1d\n" +
-	"\n" +
-	"request_id\x18\x02 \x01(\tR\trequestId\x12\x12\n" +
-	"\x04path\x18\x03 \x01(\tR\x04path\x12\x1a\n" +
-	"\bstrategy\x18\x04 \x01(\tR\bstrategy\x12\x1a\n" +
-	"\bproposal\x18\x05 \x01(\fR\bproposal\x12\x1a\n" +
-	"\bannounce\x18\x06 \x01(\bR\bannounce\x12\x18\n" +
-	"\adialect\x18\a \x01(\tR\adialect\x12-\n" +
-	"\aresumed\x18\t \x01(\v2\x13.zkrecipes.v1.GrantR\aresumed\x12$\n" +
-	"\x0eends_with_host\x18\n" +
-	" \x01(\bR\fendsWithHostJ\x04\b\b\x10\tR\vunconfirmed\"h\n" +
-	"\x10CampaignResponse\x12)\n" +
-	"\x05grant\x18\x01 \x01(\v2\x13.zkrecipes.v1.GrantR\x05grant\x12)\n" +
-	"\x05place\x18\x02 \x01(\v2\x13.zkrecipes.v1.PlaceR\x05place\"a\n" +
+	"\x1bzkrecipes/v1/election.proto\x12\fzkrecipes.v1\x1a\x1czkrecipes/v1/contender.proto\"a\n" +
 	"\x12AcknowledgeRequest\x12\x18\n" +
 	"\asession\x18\x01 \x01(\tR\asession\x12\x1d\n" +
 	"\n" +
@@ -716,9 +531,8 @@ const file_zkrecipes_v1_election_proto_rawDesc = "" +
 	"\x04path\x18\x02 \x01(\tR\x04path\x12\x18\n" +
 	"\adialect\x18\x03 \x01(\tR\adialect\"?\n" +
 	"\x0fObserveResponse\x12,\n" +
-	"\x06leader\x18\x01 \x01(\v2\x14.zkrecipes.v1.LeaderR\x06leader2\x96\x03\n" +
-	"\x0fElectionService\x12I\n" +
-	"\bCampaign\x12\x1d.zkrecipes.v1.CampaignRequest\x1a\x1e.zkrecipes.v1.CampaignResponse\x12R\n" +
+	"\x06leader\x18\x01 \x01(\v2\x14.zkrecipes.v1.LeaderR\x06leader2\xcb\x02\n" +
+	"\x0fElectionService\x12R\n" +
 	"\vAcknowledge\x12 .zkrecipes.v1.AcknowledgeRequest\x1a!.zkrecipes.v1.AcknowledgeResponse\x12C\n" +
 	"\x06Leader\x12\x1b.zkrecipes.v1.LeaderRequest\x1a\x1c.zkrecipes.v1.LeaderResponse\x12U\n" +
 	"\fAcknowledged\x12!.zkrecipes.v1.AcknowledgedRequest\x1a\".zkrecipes.v1.AcknowledgedResponse\x12H\n" +
@@ -736,46 +550,37 @@ func file_zkrecipes_v1_election_proto_rawDescGZIP() []byte {
 	return file_zkrecipes_v1_election_proto_rawDescData
 }
 
-var file_zkrecipes_v1_election_proto_msgTypes = make([]protoimpl.MessageInfo, 11)
+var file_zkrecipes_v1_election_proto_msgTypes = make([]protoimpl.MessageInfo, 9)
 var file_zkrecipes_v1_election_proto_goTypes = []any{
-	(*CampaignRequest)(nil),      // 0: zkrecipes.v1.CampaignRequest
-	(*CampaignResponse)(nil),     // 1: zkrecipes.v1.CampaignResponse
-	(*AcknowledgeRequest)(nil),   // 2: zkrecipes.v1.AcknowledgeRequest
-	(*AcknowledgeResponse)(nil),  // 3: zkrecipes.v1.AcknowledgeResponse
-	(*Leader)(nil),               // 4: zkrecipes.v1.Leader
-	(*LeaderRequest)(nil),        // 5: zkrecipes.v1.LeaderRequest
-	(*LeaderResponse)(nil),       // 6: zkrecipes.v1.LeaderResponse
-	(*AcknowledgedRequest)(nil),  // 7: zkrecipes.v1.AcknowledgedRequest
-	(*AcknowledgedResponse)(nil), // 8: zkrecipes.v1.AcknowledgedResponse
-	(*ObserveRequest)(nil),       // 9: zkrecipes.v1.ObserveRequest
-	(*ObserveResponse)(nil),      // 10: zkrecipes.v1.ObserveResponse
-	(*Grant)(nil),                // 11: zkrecipes.v1.Grant
-	(*Place)(nil),                // 12: zkrecipes.v1.Place
-	(*Contender)(nil),            // 13: zkrecipes.v1.Contender
+	(*AcknowledgeRequest)(nil),   // 0: zkrecipes.v1.AcknowledgeRequest
+	(*AcknowledgeResponse)(nil),  // 1: zkrecipes.v1.AcknowledgeResponse
+	(*Leader)(nil),               // 2: zkrecipes.v1.Leader
+	(*LeaderRequest)(nil),        // 3: zkrecipes.v1.LeaderRequest
+	(*LeaderResponse)(nil),       // 4: zkrecipes.v1.LeaderResponse
+	(*AcknowledgedRequest)(nil),  // 5: zkrecipes.v1.AcknowledgedRequest
+	(*AcknowledgedResponse)(nil), // 6: zkrecipes.v1.AcknowledgedResponse
+	(*ObserveRequest)(nil),       // 7: zkrecipes.v1.ObserveRequest
+	(*ObserveResponse)(nil),      // 8: zkrecipes.v1.ObserveResponse
+	(*Contender)(nil),            // 9: zkrecipes.v1.Contender
 }
 var file_zkrecipes_v1_election_proto_depIdxs = []int32{
-	11, // 0: zkrecipes.v1.CampaignRequest.resumed:type_name -> zkrecipes.v1.Grant
-	11, // 1: zkrecipes.v1.CampaignResponse.grant:type_name -> zkrecipes.v1.Grant
-	12, // 2: zkrecipes.v1.CampaignResponse.place:type_name -> zkrecipes.v1.Place
-	13, // 3: zkrecipes.v1.Leader.contender:type_name -> zkrecipes.v1.Contender
-	4,  // 4: zkrecipes.v1.LeaderResponse.leader:type_name -> zkrecipes.v1.Leader
-	4,  // 5: zkrecipes.v1.AcknowledgedResponse.leader:type_name -> zkrecipes.v1.Leader
-	4,  // 6: zkrecipes.v1.ObserveResponse.leader:type_name -> zkrecipes.v1.Leader
-	0,  // 7: zkrecipes.v1.ElectionService.Campaign:input_type -> zkrecipes.v1.CampaignRequest
-	2,  // 8: zkrecipes.v1.ElectionService.Acknowledge:input_type -> zkrecipes.v1.AcknowledgeRequest
-	5,  // 9: zkrecipes.v1.ElectionService.Leader:input_type -> zkrecipes.v1.LeaderRequest
-	7,  // 10: zkrecipes.v1.ElectionService.Acknowledged:input_type -> zkrecipes.v1.AcknowledgedRequest
-	9,  // 11: zkrecipes.v1.ElectionService.Observe:input_type -> zkrecipes.v1.ObserveRequest
-	1,  // 12: zkrecipes.v1.ElectionService.Campaign:output_type -> zkrecipes.v1.CampaignResponse
-	3,  // 13: zkrecipes.v1.ElectionService.Acknowledge:output_type -> zkrecipes.v1.AcknowledgeResponse
-	6,  // 14: zkrecipes.v1.ElectionService.Leader:output_type -> zkrecipes.v1.LeaderResponse
-	8,  // 15: zkrecipes.v1.ElectionService.Acknowledged:output_type -> zkrecipes.v1.AcknowledgedResponse
-	10, // 16: zkrecipes.v1.ElectionService.Observe:output_type -> zkrecipes.v1.ObserveResponse
-	12, // [12:17] is the sub-list for method output_type
-	7,  // [7:12] is the sub-list for method input_type
-	7,  // [7:7] is the sub-list for extension type_name
-	7,  // [7:7] is the sub-list for extension extendee
-	0,  // [0:7] is the sub-list for field type_name
+	9, // 0: zkrecipes.v1.Leader.contender:type_name -> zkrecipes.v1.Contender
+	2, // 1: zkrecipes.v1.LeaderResponse.leader:type_name -> zkrecipes.v1.Leader
+	2, // 2: zkrecipes.v1.AcknowledgedResponse.leader:type_name -> zkrecipes.v1.Leader
+	2, // 3: zkrecipes.v1.ObserveResponse.leader:type_name -> zkrecipes.v1.Leader
+	0, // 4: zkrecipes.v1.ElectionService.Acknowledge:input_type -> zkrecipes.v1.AcknowledgeRequest
+	3, // 5: zkrecipes.v1.ElectionService.Leader:input_type -> zkrecipes.v1.LeaderRequest
+	5, // 6: zkrecipes.v1.ElectionService.Acknowledged:input_type -> zkrecipes.v1.AcknowledgedRequest
+	7, // 7: zkrecipes.v1.ElectionService.Observe:input_type -> zkrecipes.v1.ObserveRequest
+	1, // 8: zkrecipes.v1.ElectionService.Acknowledge:output_type -> zkrecipes.v1.AcknowledgeResponse
+	4, // 9: zkrecipes.v1.ElectionService.Leader:output_type -> zkrecipes.v1.LeaderResponse
+	6, // 10: zkrecipes.v1.ElectionService.Acknowledged:output_type -> zkrecipes.v1.AcknowledgedResponse
+	8, // 11: zkrecipes.v1.ElectionService.Observe:output_type -> zkrecipes.v1.ObserveResponse
+	8, // [8:12] is the sub-list for method output_type
+	4, // [4:8] is the sub-list for method input_type
+	4, // [4:4] is the sub-list for extension type_name
+	4, // [4:4] is the sub-list for extension extendee
+	0, // [0:4] is the sub-list for field type_name
 }
 
 func init() { file_zkrecipes_v1_election_proto_init() }
@@ -784,14 +589,13 @@ func file_zkrecipes_v1_election_proto_init() {
 		return
 	}
 	file_zkrecipes_v1_contender_proto_init()
-	file_zkrecipes_v1_grant_proto_init()
 	type x struct{}
 	out := protoimpl.TypeBuilder{
 		File: protoimpl.DescBuilder{
 			GoPackagePath: reflect.TypeOf(x{}).PkgPath(),
 			RawDescriptor: unsafe.Slice(unsafe.StringData(file_zkrecipes_v1_election_proto_rawDesc), len(file_zkrecipes_v1_election_proto_rawDesc)),
 			NumEnums:      0,
-			NumMessages:   11,
+			NumMessages:   9,
 			NumExtensions: 0,
 			NumServices:   1,
 		},

@@ -19,7 +19,6 @@ import (
 const _ = grpc.SupportPackageIsVersion9
 
 const (
-	ElectionService_Campaign_FullMethodName     = "/zkrecipes.v1.ElectionService/Campaign"
 	ElectionService_Acknowledge_FullMethodName  = "/zkrecipes.v1.ElectionService/Acknowledge"
 	ElectionService_Leader_FullMethodName       = "/zkrecipes.v1.ElectionService/Leader"
 	ElectionService_Acknowledged_FullMethodName = "/zkrecipes.v1.ElectionService/Acknowledged"
@@ -30,12 +29,9 @@ const (
 //
 // For semantics around ctx use and closing/ending streaming RPCs, please refer to https://pkg.go.dev/google.golang.org/grpc/?tab=doc#ClientConn.NewStream.
 //
-// ElectionService is the leader election recipe. A leader resigns with
-// GrantService.Release.
+// ElectionService is the leader election recipe. GrantService.Acquire campaigns, and
+// GrantService.Release resigns.
 type ElectionServiceClient interface {
-	// Campaign creates a candidate and answers when it is elected, on the terms of
-	// LockService.Acquire.
-	Campaign(ctx context.Context, in *CampaignRequest, opts ...grpc.CallOption) (*CampaignResponse, error)
 	// Acknowledge records that the leader has executed the leader procedure, in one
 	// transaction with a check that the leadership is held. A second call replaces the
 	// data.
@@ -56,16 +52,6 @@ type electionServiceClient struct {
 
 func NewElectionServiceClient(cc grpc.ClientConnInterface) ElectionServiceClient {
 	return &electionServiceClient{cc}
-}
-
-func (c *electionServiceClient) Campaign(ctx context.Context, in *CampaignRequest, opts ...grpc.CallOption) (*CampaignResponse, error) {
-	cOpts := append([]grpc.CallOption{grpc.StaticMethod()}, opts...)
-	out := new(CampaignResponse)
-	err := c.cc.Invoke(ctx, ElectionService_Campaign_FullMethodName, in, out, cOpts...)
-	if err != nil {
-		return nil, err
-	}
-	return out, nil
 }
 
 func (c *electionServiceClient) Acknowledge(ctx context.Context, in *AcknowledgeRequest, opts ...grpc.CallOption) (*AcknowledgeResponse, error) {
@@ -121,12 +107,9 @@ type ElectionService_ObserveClient = grpc.ServerStreamingClient[ObserveResponse]
 // All implementations must embed UnimplementedElectionServiceServer
 // for forward compatibility.
 //
-// ElectionService is the leader election recipe. A leader resigns with
-// GrantService.Release.
+// ElectionService is the leader election recipe. GrantService.Acquire campaigns, and
+// GrantService.Release resigns.
 type ElectionServiceServer interface {
-	// Campaign creates a candidate and answers when it is elected, on the terms of
-	// LockService.Acquire.
-	Campaign(context.Context, *CampaignRequest) (*CampaignResponse, error)
 	// Acknowledge records that the leader has executed the leader procedure, in one
 	// transaction with a check that the leadership is held. A second call replaces the
 	// data.
@@ -149,9 +132,6 @@ type ElectionServiceServer interface {
 // pointer dereference when methods are called.
 type UnimplementedElectionServiceServer struct{}
 
-func (UnimplementedElectionServiceServer) Campaign(context.Context, *CampaignRequest) (*CampaignResponse, error) {
-	return nil, status.Error(codes.Unimplemented, "method Campaign not implemented")
-}
 func (UnimplementedElectionServiceServer) Acknowledge(context.Context, *AcknowledgeRequest) (*AcknowledgeResponse, error) {
 	return nil, status.Error(codes.Unimplemented, "method Acknowledge not implemented")
 }
@@ -183,24 +163,6 @@ func RegisterElectionServiceServer(s grpc.ServiceRegistrar, srv ElectionServiceS
 		t.testEmbeddedByValue()
 	}
 	s.RegisterService(&ElectionService_ServiceDesc, srv)
-}
-
-func _ElectionService_Campaign_Handler(srv interface{}, ctx context.Context, dec func(interface{}) error, interceptor grpc.UnaryServerInterceptor) (interface{}, error) {
-	in := new(CampaignRequest)
-	if err := dec(in); err != nil {
-		return nil, err
-	}
-	if interceptor == nil {
-		return srv.(ElectionServiceServer).Campaign(ctx, in)
-	}
-	info := &grpc.UnaryServerInfo{
-		Server:     srv,
-		FullMethod: ElectionService_Campaign_FullMethodName,
-	}
-	handler := func(ctx context.Context, req interface{}) (interface{}, error) {
-		return srv.(ElectionServiceServer).Campaign(ctx, req.(*CampaignRequest))
-	}
-	return interceptor(ctx, in, info, handler)
 }
 
 func _ElectionService_Acknowledge_Handler(srv interface{}, ctx context.Context, dec func(interface{}) error, interceptor grpc.UnaryServerInterceptor) (interface{}, error) {
@@ -275,10 +237,6 @@ var ElectionService_ServiceDesc = grpc.ServiceDesc{
 	ServiceName: "zkrecipes.v1.ElectionService",
 	HandlerType: (*ElectionServiceServer)(nil),
 	Methods: []grpc.MethodDesc{
-		{
-			MethodName: "Campaign",
-			Handler:    _ElectionService_Campaign_Handler,
-		},
 		{
 			MethodName: "Acknowledge",
 			Handler:    _ElectionService_Acknowledge_Handler,

@@ -9,6 +9,7 @@ package zkrecipesv1
 import (
 	protoreflect "google.golang.org/protobuf/reflect/protoreflect"
 	protoimpl "google.golang.org/protobuf/runtime/protoimpl"
+	durationpb "google.golang.org/protobuf/types/known/durationpb"
 	reflect "reflect"
 	sync "sync"
 	unsafe "unsafe"
@@ -30,10 +31,9 @@ const (
 	OpKind_OP_KIND_SET         OpKind = 2
 	OpKind_OP_KIND_DELETE      OpKind = 3
 	// Check that another grant of the session is held. If it is not, the operation fails with
-	// NOT_HELD. Needs the capability "held".
+	// NOT_HELD.
 	OpKind_OP_KIND_HELD OpKind = 4
-	// Delete the znode of a key of a configuration, and count the deletion. Needs the capability
-	// "delete-key".
+	// Delete the znode of a key of a configuration, and count the deletion.
 	OpKind_OP_KIND_DELETE_KEY OpKind = 5
 )
 
@@ -84,6 +84,911 @@ func (OpKind) EnumDescriptor() ([]byte, []int) {
 	return file_zkrecipes_v1_grant_proto_rawDescGZIP(), []int{0}
 }
 
+// AcquireRequest asks for a grant.
+type AcquireRequest struct {
+	state   protoimpl.MessageState `protogen:"open.v1"`
+	Session string                 `protobuf:"bytes,1,opt,name=session,proto3" json:"session,omitempty"`
+	// Chosen by the caller, at most 128 bytes, and used for no other request in this
+	// session. A repeated call finds the work of the first: it waits with it or gets its
+	// answer, and never joins the wait queue a second time.
+	RequestId string `protobuf:"bytes,2,opt,name=request_id,json=requestId,proto3" json:"request_id,omitempty"`
+	Path      string `protobuf:"bytes,3,opt,name=path,proto3" json:"path,omitempty"`
+	// The library whose names, data and rules to use: "zookeeper", "curator", "kazoo".
+	// Empty means "zookeeper". A plugin that does not know the name fails with
+	// UNSUPPORTED.
+	Dialect string `protobuf:"bytes,4,opt,name=dialect,proto3" json:"dialect,omitempty"`
+	// Stored in the contender's znode. Unused by queue.
+	Data []byte `protobuf:"bytes,5,opt,name=data,proto3" json:"data,omitempty"`
+	// Do not wait: fail with CONTENDED if another contender is ahead. Only for lock,
+	// shared_lock, priority_lock, semaphore and slots.
+	Try bool `protobuf:"varint,6,opt,name=try,proto3" json:"try,omitempty"`
+	// Send Joined on the session's stream as soon as the contender's znode exists. The
+	// answer has the place in any case.
+	Announce bool `protobuf:"varint,7,opt,name=announce,proto3" json:"announce,omitempty"`
+	// In a resumed session, before DropRest: do not create a contender, but resume the one
+	// of this request id. With a token: its grant. The same grant is held again, or the
+	// call fails with NOT_HELD (and REMOVED if the znode was deleted). With a token of 0:
+	// its place in the wait queue, as reported by Joined; the contender continues to wait.
+	// UNSUPPORTED: it cannot be resumed. Of group, names and queue, only a grant can be
+	// resumed: they have no wait queue.
+	Resumed *Grant `protobuf:"bytes,8,opt,name=resumed,proto3" json:"resumed,omitempty"`
+	// The recipe, and what only it needs.
+	//
+	// Types that are valid to be assigned to Recipe:
+	//
+	//	*AcquireRequest_Lock
+	//	*AcquireRequest_SharedLock
+	//	*AcquireRequest_PriorityLock
+	//	*AcquireRequest_Semaphore
+	//	*AcquireRequest_Slots
+	//	*AcquireRequest_Election
+	//	*AcquireRequest_Group
+	//	*AcquireRequest_Names
+	//	*AcquireRequest_Queue
+	//	*AcquireRequest_DoubleBarrier
+	Recipe        isAcquireRequest_Recipe `protobuf_oneof:"recipe"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *AcquireRequest) Reset() {
+	*x = AcquireRequest{}
+	mi := &file_zkrecipes_v1_grant_proto_msgTypes[0]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *AcquireRequest) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*AcquireRequest) ProtoMessage() {}
+
+func (x *AcquireRequest) ProtoReflect() protoreflect.Message {
+	mi := &file_zkrecipes_v1_grant_proto_msgTypes[0]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use AcquireRequest.ProtoReflect.Descriptor instead.
+func (*AcquireRequest) Descriptor() ([]byte, []int) {
+	return file_zkrecipes_v1_grant_proto_rawDescGZIP(), []int{0}
+}
+
+func (x *AcquireRequest) GetSession() string {
+	if x != nil {
+		return x.Session
+	}
+	return ""
+}
+
+func (x *AcquireRequest) GetRequestId() string {
+	if x != nil {
+		return x.RequestId
+	}
+	return ""
+}
+
+func (x *AcquireRequest) GetPath() string {
+	if x != nil {
+		return x.Path
+	}
+	return ""
+}
+
+func (x *AcquireRequest) GetDialect() string {
+	if x != nil {
+		return x.Dialect
+	}
+	return ""
+}
+
+func (x *AcquireRequest) GetData() []byte {
+	if x != nil {
+		return x.Data
+	}
+	return nil
+}
+
+func (x *AcquireRequest) GetTry() bool {
+	if x != nil {
+		return x.Try
+	}
+	return false
+}
+
+func (x *AcquireRequest) GetAnnounce() bool {
+	if x != nil {
+		return x.Announce
+	}
+	return false
+}
+
+func (x *AcquireRequest) GetResumed() *Grant {
+	if x != nil {
+		return x.Resumed
+	}
+	return nil
+}
+
+func (x *AcquireRequest) GetRecipe() isAcquireRequest_Recipe {
+	if x != nil {
+		return x.Recipe
+	}
+	return nil
+}
+
+func (x *AcquireRequest) GetLock() *Lock {
+	if x != nil {
+		if x, ok := x.Recipe.(*AcquireRequest_Lock); ok {
+			return x.Lock
+		}
+	}
+	return nil
+}
+
+func (x *AcquireRequest) GetSharedLock() *SharedLock {
+	if x != nil {
+		if x, ok := x.Recipe.(*AcquireRequest_SharedLock); ok {
+			return x.SharedLock
+		}
+	}
+	return nil
+}
+
+func (x *AcquireRequest) GetPriorityLock() *PriorityLock {
+	if x != nil {
+		if x, ok := x.Recipe.(*AcquireRequest_PriorityLock); ok {
+			return x.PriorityLock
+		}
+	}
+	return nil
+}
+
+func (x *AcquireRequest) GetSemaphore() *Semaphore {
+	if x != nil {
+		if x, ok := x.Recipe.(*AcquireRequest_Semaphore); ok {
+			return x.Semaphore
+		}
+	}
+	return nil
+}
+
+func (x *AcquireRequest) GetSlots() *Semaphore {
+	if x != nil {
+		if x, ok := x.Recipe.(*AcquireRequest_Slots); ok {
+			return x.Slots
+		}
+	}
+	return nil
+}
+
+func (x *AcquireRequest) GetElection() *Election {
+	if x != nil {
+		if x, ok := x.Recipe.(*AcquireRequest_Election); ok {
+			return x.Election
+		}
+	}
+	return nil
+}
+
+func (x *AcquireRequest) GetGroup() *Group {
+	if x != nil {
+		if x, ok := x.Recipe.(*AcquireRequest_Group); ok {
+			return x.Group
+		}
+	}
+	return nil
+}
+
+func (x *AcquireRequest) GetNames() *Names {
+	if x != nil {
+		if x, ok := x.Recipe.(*AcquireRequest_Names); ok {
+			return x.Names
+		}
+	}
+	return nil
+}
+
+func (x *AcquireRequest) GetQueue() *Queue {
+	if x != nil {
+		if x, ok := x.Recipe.(*AcquireRequest_Queue); ok {
+			return x.Queue
+		}
+	}
+	return nil
+}
+
+func (x *AcquireRequest) GetDoubleBarrier() *DoubleBarrier {
+	if x != nil {
+		if x, ok := x.Recipe.(*AcquireRequest_DoubleBarrier); ok {
+			return x.DoubleBarrier
+		}
+	}
+	return nil
+}
+
+type isAcquireRequest_Recipe interface {
+	isAcquireRequest_Recipe()
+}
+
+type AcquireRequest_Lock struct {
+	Lock *Lock `protobuf:"bytes,9,opt,name=lock,proto3,oneof"`
+}
+
+type AcquireRequest_SharedLock struct {
+	SharedLock *SharedLock `protobuf:"bytes,10,opt,name=shared_lock,json=sharedLock,proto3,oneof"`
+}
+
+type AcquireRequest_PriorityLock struct {
+	PriorityLock *PriorityLock `protobuf:"bytes,11,opt,name=priority_lock,json=priorityLock,proto3,oneof"`
+}
+
+type AcquireRequest_Semaphore struct {
+	// A permit.
+	Semaphore *Semaphore `protobuf:"bytes,12,opt,name=semaphore,proto3,oneof"`
+}
+
+type AcquireRequest_Slots struct {
+	// A permit with a number, the lowest that no other contender has. The znode of the
+	// grant is not the one of Place.
+	Slots *Semaphore `protobuf:"bytes,13,opt,name=slots,proto3,oneof"`
+}
+
+type AcquireRequest_Election struct {
+	// A leadership. A leader resigns with Release.
+	Election *Election `protobuf:"bytes,14,opt,name=election,proto3,oneof"`
+}
+
+type AcquireRequest_Group struct {
+	// A membership. A member leaves with Release.
+	Group *Group `protobuf:"bytes,15,opt,name=group,proto3,oneof"`
+}
+
+type AcquireRequest_Names struct {
+	// A name that is registered for as long as the session lives.
+	Names *Names `protobuf:"bytes,16,opt,name=names,proto3,oneof"`
+}
+
+type AcquireRequest_Queue struct {
+	// A delivery: the first element that is not claimed is claimed. Waits while the queue
+	// has no such element. Release returns it.
+	Queue *Queue `protobuf:"bytes,17,opt,name=queue,proto3,oneof"`
+}
+
+type AcquireRequest_DoubleBarrier struct {
+	// A place in a double barrier, when it has entered. Release and Abandon remove it
+	// without waiting for the other members.
+	DoubleBarrier *DoubleBarrier `protobuf:"bytes,18,opt,name=double_barrier,json=doubleBarrier,proto3,oneof"`
+}
+
+func (*AcquireRequest_Lock) isAcquireRequest_Recipe() {}
+
+func (*AcquireRequest_SharedLock) isAcquireRequest_Recipe() {}
+
+func (*AcquireRequest_PriorityLock) isAcquireRequest_Recipe() {}
+
+func (*AcquireRequest_Semaphore) isAcquireRequest_Recipe() {}
+
+func (*AcquireRequest_Slots) isAcquireRequest_Recipe() {}
+
+func (*AcquireRequest_Election) isAcquireRequest_Recipe() {}
+
+func (*AcquireRequest_Group) isAcquireRequest_Recipe() {}
+
+func (*AcquireRequest_Names) isAcquireRequest_Recipe() {}
+
+func (*AcquireRequest_Queue) isAcquireRequest_Recipe() {}
+
+func (*AcquireRequest_DoubleBarrier) isAcquireRequest_Recipe() {}
+
+// Lock configures a lock.
+type Lock struct {
+	state protoimpl.MessageState `protogen:"open.v1"`
+	// How to wait: "herd", "predecessor", "handoff", or a name of a newer plugin. Empty
+	// means the plugin's default.
+	Strategy      string `protobuf:"bytes,1,opt,name=strategy,proto3" json:"strategy,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *Lock) Reset() {
+	*x = Lock{}
+	mi := &file_zkrecipes_v1_grant_proto_msgTypes[1]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *Lock) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*Lock) ProtoMessage() {}
+
+func (x *Lock) ProtoReflect() protoreflect.Message {
+	mi := &file_zkrecipes_v1_grant_proto_msgTypes[1]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use Lock.ProtoReflect.Descriptor instead.
+func (*Lock) Descriptor() ([]byte, []int) {
+	return file_zkrecipes_v1_grant_proto_rawDescGZIP(), []int{1}
+}
+
+func (x *Lock) GetStrategy() string {
+	if x != nil {
+		return x.Strategy
+	}
+	return ""
+}
+
+// SharedLock configures a lock with readers and writers.
+type SharedLock struct {
+	state protoimpl.MessageState `protogen:"open.v1"`
+	// As Lock.strategy.
+	Strategy string `protobuf:"bytes,1,opt,name=strategy,proto3" json:"strategy,omitempty"`
+	Mode     Mode   `protobuf:"varint,2,opt,name=mode,proto3,enum=zkrecipes.v1.Mode" json:"mode,omitempty"`
+	// Other clients may request the release of the lock (Revoke).
+	Revocable bool `protobuf:"varint,3,opt,name=revocable,proto3" json:"revocable,omitempty"`
+	// How long after the request other clients may delete the znode (Revoke with force).
+	// Absent means never.
+	Grace         *durationpb.Duration `protobuf:"bytes,4,opt,name=grace,proto3" json:"grace,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *SharedLock) Reset() {
+	*x = SharedLock{}
+	mi := &file_zkrecipes_v1_grant_proto_msgTypes[2]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *SharedLock) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*SharedLock) ProtoMessage() {}
+
+func (x *SharedLock) ProtoReflect() protoreflect.Message {
+	mi := &file_zkrecipes_v1_grant_proto_msgTypes[2]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use SharedLock.ProtoReflect.Descriptor instead.
+func (*SharedLock) Descriptor() ([]byte, []int) {
+	return file_zkrecipes_v1_grant_proto_rawDescGZIP(), []int{2}
+}
+
+func (x *SharedLock) GetStrategy() string {
+	if x != nil {
+		return x.Strategy
+	}
+	return ""
+}
+
+func (x *SharedLock) GetMode() Mode {
+	if x != nil {
+		return x.Mode
+	}
+	return Mode_MODE_UNSPECIFIED
+}
+
+func (x *SharedLock) GetRevocable() bool {
+	if x != nil {
+		return x.Revocable
+	}
+	return false
+}
+
+func (x *SharedLock) GetGrace() *durationpb.Duration {
+	if x != nil {
+		return x.Grace
+	}
+	return nil
+}
+
+// PriorityLock configures a lock with readers, writers and priorities. It has no other
+// dialect than "zookeeper".
+type PriorityLock struct {
+	state protoimpl.MessageState `protogen:"open.v1"`
+	// As Lock.strategy.
+	Strategy string `protobuf:"bytes,1,opt,name=strategy,proto3" json:"strategy,omitempty"`
+	Mode     Mode   `protobuf:"varint,2,opt,name=mode,proto3,enum=zkrecipes.v1.Mode" json:"mode,omitempty"`
+	// As SharedLock.revocable.
+	Revocable bool `protobuf:"varint,3,opt,name=revocable,proto3" json:"revocable,omitempty"`
+	// As SharedLock.grace.
+	Grace *durationpb.Duration `protobuf:"bytes,4,opt,name=grace,proto3" json:"grace,omitempty"`
+	// From 0, the highest, to 99.
+	Priority int32 `protobuf:"varint,5,opt,name=priority,proto3" json:"priority,omitempty"`
+	// While waiting, ask holders of lower priority to release the lock.
+	Ask           bool `protobuf:"varint,6,opt,name=ask,proto3" json:"ask,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *PriorityLock) Reset() {
+	*x = PriorityLock{}
+	mi := &file_zkrecipes_v1_grant_proto_msgTypes[3]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *PriorityLock) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*PriorityLock) ProtoMessage() {}
+
+func (x *PriorityLock) ProtoReflect() protoreflect.Message {
+	mi := &file_zkrecipes_v1_grant_proto_msgTypes[3]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use PriorityLock.ProtoReflect.Descriptor instead.
+func (*PriorityLock) Descriptor() ([]byte, []int) {
+	return file_zkrecipes_v1_grant_proto_rawDescGZIP(), []int{3}
+}
+
+func (x *PriorityLock) GetStrategy() string {
+	if x != nil {
+		return x.Strategy
+	}
+	return ""
+}
+
+func (x *PriorityLock) GetMode() Mode {
+	if x != nil {
+		return x.Mode
+	}
+	return Mode_MODE_UNSPECIFIED
+}
+
+func (x *PriorityLock) GetRevocable() bool {
+	if x != nil {
+		return x.Revocable
+	}
+	return false
+}
+
+func (x *PriorityLock) GetGrace() *durationpb.Duration {
+	if x != nil {
+		return x.Grace
+	}
+	return nil
+}
+
+func (x *PriorityLock) GetPriority() int32 {
+	if x != nil {
+		return x.Priority
+	}
+	return 0
+}
+
+func (x *PriorityLock) GetAsk() bool {
+	if x != nil {
+		return x.Ask
+	}
+	return false
+}
+
+// Semaphore configures a semaphore. Slots have no other dialect than "zookeeper".
+type Semaphore struct {
+	state protoimpl.MessageState `protogen:"open.v1"`
+	// As Lock.strategy.
+	Strategy string `protobuf:"bytes,1,opt,name=strategy,proto3" json:"strategy,omitempty"`
+	// Number of permits, at least 1. Contenders with another number are refused with
+	// MISMATCH.
+	Permits       int32 `protobuf:"varint,2,opt,name=permits,proto3" json:"permits,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *Semaphore) Reset() {
+	*x = Semaphore{}
+	mi := &file_zkrecipes_v1_grant_proto_msgTypes[4]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *Semaphore) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*Semaphore) ProtoMessage() {}
+
+func (x *Semaphore) ProtoReflect() protoreflect.Message {
+	mi := &file_zkrecipes_v1_grant_proto_msgTypes[4]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use Semaphore.ProtoReflect.Descriptor instead.
+func (*Semaphore) Descriptor() ([]byte, []int) {
+	return file_zkrecipes_v1_grant_proto_rawDescGZIP(), []int{4}
+}
+
+func (x *Semaphore) GetStrategy() string {
+	if x != nil {
+		return x.Strategy
+	}
+	return ""
+}
+
+func (x *Semaphore) GetPermits() int32 {
+	if x != nil {
+		return x.Permits
+	}
+	return 0
+}
+
+// Election configures a campaign. AcquireRequest.data is the proposal.
+type Election struct {
+	state protoimpl.MessageState `protogen:"open.v1"`
+	// As Lock.strategy.
+	Strategy string `protobuf:"bytes,1,opt,name=strategy,proto3" json:"strategy,omitempty"`
+	// The grant is released when the host dies, even if the host's children keep the session:
+	// see "When the host dies" in PROTOCOL.md.
+	EndsWithHost  bool `protobuf:"varint,2,opt,name=ends_with_host,json=endsWithHost,proto3" json:"ends_with_host,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *Election) Reset() {
+	*x = Election{}
+	mi := &file_zkrecipes_v1_grant_proto_msgTypes[5]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *Election) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*Election) ProtoMessage() {}
+
+func (x *Election) ProtoReflect() protoreflect.Message {
+	mi := &file_zkrecipes_v1_grant_proto_msgTypes[5]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use Election.ProtoReflect.Descriptor instead.
+func (*Election) Descriptor() ([]byte, []int) {
+	return file_zkrecipes_v1_grant_proto_rawDescGZIP(), []int{5}
+}
+
+func (x *Election) GetStrategy() string {
+	if x != nil {
+		return x.Strategy
+	}
+	return ""
+}
+
+func (x *Election) GetEndsWithHost() bool {
+	if x != nil {
+		return x.EndsWithHost
+	}
+	return false
+}
+
+// Group configures a membership.
+type Group struct {
+	state protoimpl.MessageState `protogen:"open.v1"`
+	// The member's name. If empty, the plugin generates one.
+	Name string `protobuf:"bytes,1,opt,name=name,proto3" json:"name,omitempty"`
+	// As Election.ends_with_host.
+	EndsWithHost  bool `protobuf:"varint,2,opt,name=ends_with_host,json=endsWithHost,proto3" json:"ends_with_host,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *Group) Reset() {
+	*x = Group{}
+	mi := &file_zkrecipes_v1_grant_proto_msgTypes[6]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *Group) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*Group) ProtoMessage() {}
+
+func (x *Group) ProtoReflect() protoreflect.Message {
+	mi := &file_zkrecipes_v1_grant_proto_msgTypes[6]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use Group.ProtoReflect.Descriptor instead.
+func (*Group) Descriptor() ([]byte, []int) {
+	return file_zkrecipes_v1_grant_proto_rawDescGZIP(), []int{6}
+}
+
+func (x *Group) GetName() string {
+	if x != nil {
+		return x.Name
+	}
+	return ""
+}
+
+func (x *Group) GetEndsWithHost() bool {
+	if x != nil {
+		return x.EndsWithHost
+	}
+	return false
+}
+
+// Names configures a registration. It has no other dialect than "zookeeper".
+type Names struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	Name          string                 `protobuf:"bytes,1,opt,name=name,proto3" json:"name,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *Names) Reset() {
+	*x = Names{}
+	mi := &file_zkrecipes_v1_grant_proto_msgTypes[7]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *Names) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*Names) ProtoMessage() {}
+
+func (x *Names) ProtoReflect() protoreflect.Message {
+	mi := &file_zkrecipes_v1_grant_proto_msgTypes[7]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use Names.ProtoReflect.Descriptor instead.
+func (*Names) Descriptor() ([]byte, []int) {
+	return file_zkrecipes_v1_grant_proto_rawDescGZIP(), []int{7}
+}
+
+func (x *Names) GetName() string {
+	if x != nil {
+		return x.Name
+	}
+	return ""
+}
+
+// DoubleBarrier configures a member of a double barrier.
+type DoubleBarrier struct {
+	state protoimpl.MessageState `protogen:"open.v1"`
+	// Number of members that enter together; at least 1.
+	Size int64 `protobuf:"varint,1,opt,name=size,proto3" json:"size,omitempty"`
+	// With AcquireRequest.resumed and its token, for a member whose LeaveDoubleBarrier was
+	// called: Entered.members. Its znode may already be deleted. The host calls
+	// LeaveDoubleBarrier again.
+	Leaving       []string `protobuf:"bytes,2,rep,name=leaving,proto3" json:"leaving,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *DoubleBarrier) Reset() {
+	*x = DoubleBarrier{}
+	mi := &file_zkrecipes_v1_grant_proto_msgTypes[8]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *DoubleBarrier) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*DoubleBarrier) ProtoMessage() {}
+
+func (x *DoubleBarrier) ProtoReflect() protoreflect.Message {
+	mi := &file_zkrecipes_v1_grant_proto_msgTypes[8]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use DoubleBarrier.ProtoReflect.Descriptor instead.
+func (*DoubleBarrier) Descriptor() ([]byte, []int) {
+	return file_zkrecipes_v1_grant_proto_rawDescGZIP(), []int{8}
+}
+
+func (x *DoubleBarrier) GetSize() int64 {
+	if x != nil {
+		return x.Size
+	}
+	return 0
+}
+
+func (x *DoubleBarrier) GetLeaving() []string {
+	if x != nil {
+		return x.Leaving
+	}
+	return nil
+}
+
+// AcquireResponse is a grant.
+type AcquireResponse struct {
+	state protoimpl.MessageState `protogen:"open.v1"`
+	Grant *Grant                 `protobuf:"bytes,1,opt,name=grant,proto3" json:"grant,omitempty"`
+	// Where the contender has joined the wait queue. Absent for group, names and queue.
+	Place *Place `protobuf:"bytes,2,opt,name=place,proto3" json:"place,omitempty"`
+	// What some recipes add.
+	//
+	// Types that are valid to be assigned to Recipe:
+	//
+	//	*AcquireResponse_Slot
+	//	*AcquireResponse_Delivery
+	//	*AcquireResponse_Entered
+	Recipe        isAcquireResponse_Recipe `protobuf_oneof:"recipe"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *AcquireResponse) Reset() {
+	*x = AcquireResponse{}
+	mi := &file_zkrecipes_v1_grant_proto_msgTypes[9]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *AcquireResponse) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*AcquireResponse) ProtoMessage() {}
+
+func (x *AcquireResponse) ProtoReflect() protoreflect.Message {
+	mi := &file_zkrecipes_v1_grant_proto_msgTypes[9]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use AcquireResponse.ProtoReflect.Descriptor instead.
+func (*AcquireResponse) Descriptor() ([]byte, []int) {
+	return file_zkrecipes_v1_grant_proto_rawDescGZIP(), []int{9}
+}
+
+func (x *AcquireResponse) GetGrant() *Grant {
+	if x != nil {
+		return x.Grant
+	}
+	return nil
+}
+
+func (x *AcquireResponse) GetPlace() *Place {
+	if x != nil {
+		return x.Place
+	}
+	return nil
+}
+
+func (x *AcquireResponse) GetRecipe() isAcquireResponse_Recipe {
+	if x != nil {
+		return x.Recipe
+	}
+	return nil
+}
+
+func (x *AcquireResponse) GetSlot() int32 {
+	if x != nil {
+		if x, ok := x.Recipe.(*AcquireResponse_Slot); ok {
+			return x.Slot
+		}
+	}
+	return 0
+}
+
+func (x *AcquireResponse) GetDelivery() *Delivery {
+	if x != nil {
+		if x, ok := x.Recipe.(*AcquireResponse_Delivery); ok {
+			return x.Delivery
+		}
+	}
+	return nil
+}
+
+func (x *AcquireResponse) GetEntered() *Entered {
+	if x != nil {
+		if x, ok := x.Recipe.(*AcquireResponse_Entered); ok {
+			return x.Entered
+		}
+	}
+	return nil
+}
+
+type isAcquireResponse_Recipe interface {
+	isAcquireResponse_Recipe()
+}
+
+type AcquireResponse_Slot struct {
+	// For slots: the permit's number, from 0 to permits-1.
+	Slot int32 `protobuf:"varint,3,opt,name=slot,proto3,oneof"`
+}
+
+type AcquireResponse_Delivery struct {
+	// For queue.
+	Delivery *Delivery `protobuf:"bytes,4,opt,name=delivery,proto3,oneof"`
+}
+
+type AcquireResponse_Entered struct {
+	// For double_barrier.
+	Entered *Entered `protobuf:"bytes,5,opt,name=entered,proto3,oneof"`
+}
+
+func (*AcquireResponse_Slot) isAcquireResponse_Recipe() {}
+
+func (*AcquireResponse_Delivery) isAcquireResponse_Recipe() {}
+
+func (*AcquireResponse_Entered) isAcquireResponse_Recipe() {}
+
 // Grant is a hold, a leadership or another grant.
 type Grant struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
@@ -98,7 +1003,7 @@ type Grant struct {
 
 func (x *Grant) Reset() {
 	*x = Grant{}
-	mi := &file_zkrecipes_v1_grant_proto_msgTypes[0]
+	mi := &file_zkrecipes_v1_grant_proto_msgTypes[10]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -110,7 +1015,7 @@ func (x *Grant) String() string {
 func (*Grant) ProtoMessage() {}
 
 func (x *Grant) ProtoReflect() protoreflect.Message {
-	mi := &file_zkrecipes_v1_grant_proto_msgTypes[0]
+	mi := &file_zkrecipes_v1_grant_proto_msgTypes[10]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -123,7 +1028,7 @@ func (x *Grant) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Grant.ProtoReflect.Descriptor instead.
 func (*Grant) Descriptor() ([]byte, []int) {
-	return file_zkrecipes_v1_grant_proto_rawDescGZIP(), []int{0}
+	return file_zkrecipes_v1_grant_proto_rawDescGZIP(), []int{10}
 }
 
 func (x *Grant) GetToken() int64 {
@@ -140,6 +1045,106 @@ func (x *Grant) GetZnode() string {
 	return ""
 }
 
+// Delivery is what a delivery of a queue has beside its grant.
+type Delivery struct {
+	state   protoimpl.MessageState `protogen:"open.v1"`
+	Element *Element               `protobuf:"bytes,1,opt,name=element,proto3" json:"element,omitempty"`
+	// Number of deliveries of the element, including this one.
+	Attempt       int32 `protobuf:"varint,2,opt,name=attempt,proto3" json:"attempt,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *Delivery) Reset() {
+	*x = Delivery{}
+	mi := &file_zkrecipes_v1_grant_proto_msgTypes[11]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *Delivery) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*Delivery) ProtoMessage() {}
+
+func (x *Delivery) ProtoReflect() protoreflect.Message {
+	mi := &file_zkrecipes_v1_grant_proto_msgTypes[11]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use Delivery.ProtoReflect.Descriptor instead.
+func (*Delivery) Descriptor() ([]byte, []int) {
+	return file_zkrecipes_v1_grant_proto_rawDescGZIP(), []int{11}
+}
+
+func (x *Delivery) GetElement() *Element {
+	if x != nil {
+		return x.Element
+	}
+	return nil
+}
+
+func (x *Delivery) GetAttempt() int32 {
+	if x != nil {
+		return x.Attempt
+	}
+	return 0
+}
+
+// Entered is what a member of a double barrier has beside its grant.
+type Entered struct {
+	state protoimpl.MessageState `protogen:"open.v1"`
+	// The znodes of all members that entered together.
+	Members       []string `protobuf:"bytes,1,rep,name=members,proto3" json:"members,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *Entered) Reset() {
+	*x = Entered{}
+	mi := &file_zkrecipes_v1_grant_proto_msgTypes[12]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *Entered) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*Entered) ProtoMessage() {}
+
+func (x *Entered) ProtoReflect() protoreflect.Message {
+	mi := &file_zkrecipes_v1_grant_proto_msgTypes[12]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use Entered.ProtoReflect.Descriptor instead.
+func (*Entered) Descriptor() ([]byte, []int) {
+	return file_zkrecipes_v1_grant_proto_rawDescGZIP(), []int{12}
+}
+
+func (x *Entered) GetMembers() []string {
+	if x != nil {
+		return x.Members
+	}
+	return nil
+}
+
 // ReleaseRequest names a grant.
 type ReleaseRequest struct {
 	state         protoimpl.MessageState `protogen:"open.v1"`
@@ -151,7 +1156,7 @@ type ReleaseRequest struct {
 
 func (x *ReleaseRequest) Reset() {
 	*x = ReleaseRequest{}
-	mi := &file_zkrecipes_v1_grant_proto_msgTypes[1]
+	mi := &file_zkrecipes_v1_grant_proto_msgTypes[13]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -163,7 +1168,7 @@ func (x *ReleaseRequest) String() string {
 func (*ReleaseRequest) ProtoMessage() {}
 
 func (x *ReleaseRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_zkrecipes_v1_grant_proto_msgTypes[1]
+	mi := &file_zkrecipes_v1_grant_proto_msgTypes[13]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -176,7 +1181,7 @@ func (x *ReleaseRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ReleaseRequest.ProtoReflect.Descriptor instead.
 func (*ReleaseRequest) Descriptor() ([]byte, []int) {
-	return file_zkrecipes_v1_grant_proto_rawDescGZIP(), []int{1}
+	return file_zkrecipes_v1_grant_proto_rawDescGZIP(), []int{13}
 }
 
 func (x *ReleaseRequest) GetSession() string {
@@ -201,7 +1206,7 @@ type ReleaseResponse struct {
 
 func (x *ReleaseResponse) Reset() {
 	*x = ReleaseResponse{}
-	mi := &file_zkrecipes_v1_grant_proto_msgTypes[2]
+	mi := &file_zkrecipes_v1_grant_proto_msgTypes[14]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -213,7 +1218,7 @@ func (x *ReleaseResponse) String() string {
 func (*ReleaseResponse) ProtoMessage() {}
 
 func (x *ReleaseResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_zkrecipes_v1_grant_proto_msgTypes[2]
+	mi := &file_zkrecipes_v1_grant_proto_msgTypes[14]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -226,7 +1231,7 @@ func (x *ReleaseResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ReleaseResponse.ProtoReflect.Descriptor instead.
 func (*ReleaseResponse) Descriptor() ([]byte, []int) {
-	return file_zkrecipes_v1_grant_proto_rawDescGZIP(), []int{2}
+	return file_zkrecipes_v1_grant_proto_rawDescGZIP(), []int{14}
 }
 
 // WriteRequest is a guarded write.
@@ -242,7 +1247,7 @@ type WriteRequest struct {
 
 func (x *WriteRequest) Reset() {
 	*x = WriteRequest{}
-	mi := &file_zkrecipes_v1_grant_proto_msgTypes[3]
+	mi := &file_zkrecipes_v1_grant_proto_msgTypes[15]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -254,7 +1259,7 @@ func (x *WriteRequest) String() string {
 func (*WriteRequest) ProtoMessage() {}
 
 func (x *WriteRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_zkrecipes_v1_grant_proto_msgTypes[3]
+	mi := &file_zkrecipes_v1_grant_proto_msgTypes[15]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -267,7 +1272,7 @@ func (x *WriteRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use WriteRequest.ProtoReflect.Descriptor instead.
 func (*WriteRequest) Descriptor() ([]byte, []int) {
-	return file_zkrecipes_v1_grant_proto_rawDescGZIP(), []int{3}
+	return file_zkrecipes_v1_grant_proto_rawDescGZIP(), []int{15}
 }
 
 func (x *WriteRequest) GetSession() string {
@@ -299,7 +1304,7 @@ type WriteResponse struct {
 
 func (x *WriteResponse) Reset() {
 	*x = WriteResponse{}
-	mi := &file_zkrecipes_v1_grant_proto_msgTypes[4]
+	mi := &file_zkrecipes_v1_grant_proto_msgTypes[16]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -311,7 +1316,7 @@ func (x *WriteResponse) String() string {
 func (*WriteResponse) ProtoMessage() {}
 
 func (x *WriteResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_zkrecipes_v1_grant_proto_msgTypes[4]
+	mi := &file_zkrecipes_v1_grant_proto_msgTypes[16]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -324,7 +1329,7 @@ func (x *WriteResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use WriteResponse.ProtoReflect.Descriptor instead.
 func (*WriteResponse) Descriptor() ([]byte, []int) {
-	return file_zkrecipes_v1_grant_proto_rawDescGZIP(), []int{4}
+	return file_zkrecipes_v1_grant_proto_rawDescGZIP(), []int{16}
 }
 
 // Op is one operation of a guarded write.
@@ -344,7 +1349,7 @@ type Op struct {
 
 func (x *Op) Reset() {
 	*x = Op{}
-	mi := &file_zkrecipes_v1_grant_proto_msgTypes[5]
+	mi := &file_zkrecipes_v1_grant_proto_msgTypes[17]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -356,7 +1361,7 @@ func (x *Op) String() string {
 func (*Op) ProtoMessage() {}
 
 func (x *Op) ProtoReflect() protoreflect.Message {
-	mi := &file_zkrecipes_v1_grant_proto_msgTypes[5]
+	mi := &file_zkrecipes_v1_grant_proto_msgTypes[17]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -369,7 +1374,7 @@ func (x *Op) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Op.ProtoReflect.Descriptor instead.
 func (*Op) Descriptor() ([]byte, []int) {
-	return file_zkrecipes_v1_grant_proto_rawDescGZIP(), []int{5}
+	return file_zkrecipes_v1_grant_proto_rawDescGZIP(), []int{17}
 }
 
 func (x *Op) GetKind() OpKind {
@@ -418,7 +1423,7 @@ type WatchRequest struct {
 
 func (x *WatchRequest) Reset() {
 	*x = WatchRequest{}
-	mi := &file_zkrecipes_v1_grant_proto_msgTypes[6]
+	mi := &file_zkrecipes_v1_grant_proto_msgTypes[18]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -430,7 +1435,7 @@ func (x *WatchRequest) String() string {
 func (*WatchRequest) ProtoMessage() {}
 
 func (x *WatchRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_zkrecipes_v1_grant_proto_msgTypes[6]
+	mi := &file_zkrecipes_v1_grant_proto_msgTypes[18]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -443,7 +1448,7 @@ func (x *WatchRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use WatchRequest.ProtoReflect.Descriptor instead.
 func (*WatchRequest) Descriptor() ([]byte, []int) {
-	return file_zkrecipes_v1_grant_proto_rawDescGZIP(), []int{6}
+	return file_zkrecipes_v1_grant_proto_rawDescGZIP(), []int{18}
 }
 
 func (x *WatchRequest) GetSession() string {
@@ -468,7 +1473,7 @@ type WatchResponse struct {
 
 func (x *WatchResponse) Reset() {
 	*x = WatchResponse{}
-	mi := &file_zkrecipes_v1_grant_proto_msgTypes[7]
+	mi := &file_zkrecipes_v1_grant_proto_msgTypes[19]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -480,7 +1485,7 @@ func (x *WatchResponse) String() string {
 func (*WatchResponse) ProtoMessage() {}
 
 func (x *WatchResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_zkrecipes_v1_grant_proto_msgTypes[7]
+	mi := &file_zkrecipes_v1_grant_proto_msgTypes[19]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -493,7 +1498,7 @@ func (x *WatchResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use WatchResponse.ProtoReflect.Descriptor instead.
 func (*WatchResponse) Descriptor() ([]byte, []int) {
-	return file_zkrecipes_v1_grant_proto_rawDescGZIP(), []int{7}
+	return file_zkrecipes_v1_grant_proto_rawDescGZIP(), []int{19}
 }
 
 // AbandonRequest names a call that asked for a grant.
@@ -507,7 +1512,7 @@ type AbandonRequest struct {
 
 func (x *AbandonRequest) Reset() {
 	*x = AbandonRequest{}
-	mi := &file_zkrecipes_v1_grant_proto_msgTypes[8]
+	mi := &file_zkrecipes_v1_grant_proto_msgTypes[20]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -519,7 +1524,7 @@ func (x *AbandonRequest) String() string {
 func (*AbandonRequest) ProtoMessage() {}
 
 func (x *AbandonRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_zkrecipes_v1_grant_proto_msgTypes[8]
+	mi := &file_zkrecipes_v1_grant_proto_msgTypes[20]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -532,7 +1537,7 @@ func (x *AbandonRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use AbandonRequest.ProtoReflect.Descriptor instead.
 func (*AbandonRequest) Descriptor() ([]byte, []int) {
-	return file_zkrecipes_v1_grant_proto_rawDescGZIP(), []int{8}
+	return file_zkrecipes_v1_grant_proto_rawDescGZIP(), []int{20}
 }
 
 func (x *AbandonRequest) GetSession() string {
@@ -557,7 +1562,7 @@ type AbandonResponse struct {
 
 func (x *AbandonResponse) Reset() {
 	*x = AbandonResponse{}
-	mi := &file_zkrecipes_v1_grant_proto_msgTypes[9]
+	mi := &file_zkrecipes_v1_grant_proto_msgTypes[21]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -569,7 +1574,7 @@ func (x *AbandonResponse) String() string {
 func (*AbandonResponse) ProtoMessage() {}
 
 func (x *AbandonResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_zkrecipes_v1_grant_proto_msgTypes[9]
+	mi := &file_zkrecipes_v1_grant_proto_msgTypes[21]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -582,17 +1587,81 @@ func (x *AbandonResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use AbandonResponse.ProtoReflect.Descriptor instead.
 func (*AbandonResponse) Descriptor() ([]byte, []int) {
-	return file_zkrecipes_v1_grant_proto_rawDescGZIP(), []int{9}
+	return file_zkrecipes_v1_grant_proto_rawDescGZIP(), []int{21}
 }
 
 var File_zkrecipes_v1_grant_proto protoreflect.FileDescriptor
 
 const file_zkrecipes_v1_grant_proto_rawDesc = "" +
 	"\n" +
-	"\x18zkrecipes/v1/grant.proto\x12\fzkrecipes.v1\"3\n" +
+	"\x18zkrecipes/v1/grant.proto\x12\fzkrecipes.v1\x1a\x1egoogle/protobuf/duration.proto\x1a\x1czkrecipes/v1/contender.proto\x1a\x18zkrecipes/v1/queue.proto\"\x89\x06\n" +
+	"\x0eAcquireRequest\x12\x18\n" +
+	"\asession\x18\x01 \x01(\tR\asession\x12\x1d\n" +
+	"\n" +
+	"request_id\x18\x02 \x01(\tR\trequestId\x12\x12\n" +
+	"\x04path\x18\x03 \x01(\tR\x04path\x12\x18\n" +
+	"\adialect\x18\x04 \x01(\tR\adialect\x12\x12\n" +
+	"\x04data\x18\x05 \x01(\fR\x04data\x12\x10\n" +
+	"\x03try\x18\x06 \x01(\bR\x03try\x12\x1a\n" +
+	"\bannounce\x18\a \x01(\bR\bannounce\x12-\n" +
+	"\aresumed\x18\b \x01(\v2\x13.zkrecipes.v1.GrantR\aresumed\x12(\n" +
+	"\x04lock\x18\t \x01(\v2\x12.zkrecipes.v1.LockH\x00R\x04lock\x12;\n" +
+	"\vshared_lock\x18\n" +
+	" \x01(\v2\x18.zkrecipes.v1.SharedLockH\x00R\n" +
+	"sharedLock\x12A\n" +
+	"\rpriority_lock\x18\v \x01(\v2\x1a.zkrecipes.v1.PriorityLockH\x00R\fpriorityLock\x127\n" +
+	"\tsemaphore\x18\f \x01(\v2\x17.zkrecipes.v1.SemaphoreH\x00R\tsemaphore\x12/\n" +
+	"\x05slots\x18\r \x01(\v2\x17.zkrecipes.v1.SemaphoreH\x00R\x05slots\x124\n" +
+	"\belection\x18\x0e \x01(\v2\x16.zkrecipes.v1.ElectionH\x00R\belection\x12+\n" +
+	"\x05group\x18\x0f \x01(\v2\x13.zkrecipes.v1.GroupH\x00R\x05group\x12+\n" +
+	"\x05names\x18\x10 \x01(\v2\x13.zkrecipes.v1.NamesH\x00R\x05names\x12+\n" +
+	"\x05queue\x18\x11 \x01(\v2\x13.zkrecipes.v1.QueueH\x00R\x05queue\x12D\n" +
+	"\x0edouble_barrier\x18\x12 \x01(\v2\x1b.zkrecipes.v1.DoubleBarrierH\x00R\rdoubleBarrierB\b\n" +
+	"\x06recipe\"\"\n" +
+	"\x04Lock\x12\x1a\n" +
+	"\bstrategy\x18\x01 \x01(\tR\bstrategy\"\x9f\x01\n" +
+	"\n" +
+	"SharedLock\x12\x1a\n" +
+	"\bstrategy\x18\x01 \x01(\tR\bstrategy\x12&\n" +
+	"\x04mode\x18\x02 \x01(\x0e2\x12.zkrecipes.v1.ModeR\x04mode\x12\x1c\n" +
+	"\trevocable\x18\x03 \x01(\bR\trevocable\x12/\n" +
+	"\x05grace\x18\x04 \x01(\v2\x19.google.protobuf.DurationR\x05grace\"\xcf\x01\n" +
+	"\fPriorityLock\x12\x1a\n" +
+	"\bstrategy\x18\x01 \x01(\tR\bstrategy\x12&\n" +
+	"\x04mode\x18\x02 \x01(\x0e2\x12.zkrecipes.v1.ModeR\x04mode\x12\x1c\n" +
+	"\trevocable\x18\x03 \x01(\bR\trevocable\x12/\n" +
+	"\x05grace\x18\x04 \x01(\v2\x19.google.protobuf.DurationR\x05grace\x12\x1a\n" +
+	"\bpriority\x18\x05 \x01(\x05R\bpriority\x12\x10\n" +
+	"\x03ask\x18\x06 \x01(\bR\x03ask\"A\n" +
+	"\tSemaphore\x12\x1a\n" +
+	"\bstrategy\x18\x01 \x01(\tR\bstrategy\x12\x18\n" +
+	"\apermits\x18\x02 \x01(\x05R\apermits\"L\n" +
+	"\bElection\x12\x1a\n" +
+	"\bstrategy\x18\x01 \x01(\tR\bstrategy\x12$\n" +
+	"\x0eends_with_host\x18\x02 \x01(\bR\fendsWithHost\"A\n" +
+	"\x05Group\x12\x12\n" +
+	"\x04name\x18\x01 \x01(\tR\x04name\x12$\n" +
+	"\x0eends_with_host\x18\x02 \x01(\bR\fendsWithHost\"\x1b\n" +
+	"\x05Names\x12\x12\n" +
+	"\x04name\x18\x01 \x01(\tR\x04name\"=\n" +
+	"\rDoubleBarrier\x12\x12\n" +
+	"\x04size\x18\x01 \x01(\x03R\x04size\x12\x18\n" +
+	"\aleaving\x18\x02 \x03(\tR\aleaving\"\xf0\x01\n" +
+	"\x0fAcquireResponse\x12)\n" +
+	"\x05grant\x18\x01 \x01(\v2\x13.zkrecipes.v1.GrantR\x05grant\x12)\n" +
+	"\x05place\x18\x02 \x01(\v2\x13.zkrecipes.v1.PlaceR\x05place\x12\x14\n" +
+	"\x04slot\x18\x03 \x01(\x05H\x00R\x04slot\x124\n" +
+	"\bdelivery\x18\x04 \x01(\v2\x16.zkrecipes.v1.DeliveryH\x00R\bdelivery\x121\n" +
+	"\aentered\x18\x05 \x01(\v2\x15.zkrecipes.v1.EnteredH\x00R\aenteredB\b\n" +
+	"\x06recipe\"3\n" +
 	"\x05Grant\x12\x14\n" +
 	"\x05token\x18\x01 \x01(\x03R\x05token\x12\x14\n" +
-	"\x05znode\x18\x02 \x01(\tR\x05znode\"I\n" +
+	"\x05znode\x18\x02 \x01(\tR\x05znode\"U\n" +
+	"\bDelivery\x12/\n" +
+	"\aelement\x18\x01 \x01(\v2\x15.zkrecipes.v1.ElementR\aelement\x12\x18\n" +
+	"\aattempt\x18\x02 \x01(\x05R\aattempt\"#\n" +
+	"\aEntered\x12\x18\n" +
+	"\amembers\x18\x01 \x03(\tR\amembers\"I\n" +
 	"\x0eReleaseRequest\x12\x18\n" +
 	"\asession\x18\x01 \x01(\tR\asession\x12\x1d\n" +
 	"\n" +
@@ -627,8 +1696,9 @@ const file_zkrecipes_v1_grant_proto_rawDesc = "" +
 	"\vOP_KIND_SET\x10\x02\x12\x12\n" +
 	"\x0eOP_KIND_DELETE\x10\x03\x12\x10\n" +
 	"\fOP_KIND_HELD\x10\x04\x12\x16\n" +
-	"\x12OP_KIND_DELETE_KEY\x10\x052\xa2\x02\n" +
+	"\x12OP_KIND_DELETE_KEY\x10\x052\xea\x02\n" +
 	"\fGrantService\x12F\n" +
+	"\aAcquire\x12\x1c.zkrecipes.v1.AcquireRequest\x1a\x1d.zkrecipes.v1.AcquireResponse\x12F\n" +
 	"\aRelease\x12\x1c.zkrecipes.v1.ReleaseRequest\x1a\x1d.zkrecipes.v1.ReleaseResponse\x12@\n" +
 	"\x05Write\x12\x1a.zkrecipes.v1.WriteRequest\x1a\x1b.zkrecipes.v1.WriteResponse\x12@\n" +
 	"\x05Watch\x12\x1a.zkrecipes.v1.WatchRequest\x1a\x1b.zkrecipes.v1.WatchResponse\x12F\n" +
@@ -647,36 +1717,75 @@ func file_zkrecipes_v1_grant_proto_rawDescGZIP() []byte {
 }
 
 var file_zkrecipes_v1_grant_proto_enumTypes = make([]protoimpl.EnumInfo, 1)
-var file_zkrecipes_v1_grant_proto_msgTypes = make([]protoimpl.MessageInfo, 10)
+var file_zkrecipes_v1_grant_proto_msgTypes = make([]protoimpl.MessageInfo, 22)
 var file_zkrecipes_v1_grant_proto_goTypes = []any{
-	(OpKind)(0),             // 0: zkrecipes.v1.OpKind
-	(*Grant)(nil),           // 1: zkrecipes.v1.Grant
-	(*ReleaseRequest)(nil),  // 2: zkrecipes.v1.ReleaseRequest
-	(*ReleaseResponse)(nil), // 3: zkrecipes.v1.ReleaseResponse
-	(*WriteRequest)(nil),    // 4: zkrecipes.v1.WriteRequest
-	(*WriteResponse)(nil),   // 5: zkrecipes.v1.WriteResponse
-	(*Op)(nil),              // 6: zkrecipes.v1.Op
-	(*WatchRequest)(nil),    // 7: zkrecipes.v1.WatchRequest
-	(*WatchResponse)(nil),   // 8: zkrecipes.v1.WatchResponse
-	(*AbandonRequest)(nil),  // 9: zkrecipes.v1.AbandonRequest
-	(*AbandonResponse)(nil), // 10: zkrecipes.v1.AbandonResponse
+	(OpKind)(0),                 // 0: zkrecipes.v1.OpKind
+	(*AcquireRequest)(nil),      // 1: zkrecipes.v1.AcquireRequest
+	(*Lock)(nil),                // 2: zkrecipes.v1.Lock
+	(*SharedLock)(nil),          // 3: zkrecipes.v1.SharedLock
+	(*PriorityLock)(nil),        // 4: zkrecipes.v1.PriorityLock
+	(*Semaphore)(nil),           // 5: zkrecipes.v1.Semaphore
+	(*Election)(nil),            // 6: zkrecipes.v1.Election
+	(*Group)(nil),               // 7: zkrecipes.v1.Group
+	(*Names)(nil),               // 8: zkrecipes.v1.Names
+	(*DoubleBarrier)(nil),       // 9: zkrecipes.v1.DoubleBarrier
+	(*AcquireResponse)(nil),     // 10: zkrecipes.v1.AcquireResponse
+	(*Grant)(nil),               // 11: zkrecipes.v1.Grant
+	(*Delivery)(nil),            // 12: zkrecipes.v1.Delivery
+	(*Entered)(nil),             // 13: zkrecipes.v1.Entered
+	(*ReleaseRequest)(nil),      // 14: zkrecipes.v1.ReleaseRequest
+	(*ReleaseResponse)(nil),     // 15: zkrecipes.v1.ReleaseResponse
+	(*WriteRequest)(nil),        // 16: zkrecipes.v1.WriteRequest
+	(*WriteResponse)(nil),       // 17: zkrecipes.v1.WriteResponse
+	(*Op)(nil),                  // 18: zkrecipes.v1.Op
+	(*WatchRequest)(nil),        // 19: zkrecipes.v1.WatchRequest
+	(*WatchResponse)(nil),       // 20: zkrecipes.v1.WatchResponse
+	(*AbandonRequest)(nil),      // 21: zkrecipes.v1.AbandonRequest
+	(*AbandonResponse)(nil),     // 22: zkrecipes.v1.AbandonResponse
+	(*Queue)(nil),               // 23: zkrecipes.v1.Queue
+	(Mode)(0),                   // 24: zkrecipes.v1.Mode
+	(*durationpb.Duration)(nil), // 25: google.protobuf.Duration
+	(*Place)(nil),               // 26: zkrecipes.v1.Place
+	(*Element)(nil),             // 27: zkrecipes.v1.Element
 }
 var file_zkrecipes_v1_grant_proto_depIdxs = []int32{
-	6,  // 0: zkrecipes.v1.WriteRequest.ops:type_name -> zkrecipes.v1.Op
-	0,  // 1: zkrecipes.v1.Op.kind:type_name -> zkrecipes.v1.OpKind
-	2,  // 2: zkrecipes.v1.GrantService.Release:input_type -> zkrecipes.v1.ReleaseRequest
-	4,  // 3: zkrecipes.v1.GrantService.Write:input_type -> zkrecipes.v1.WriteRequest
-	7,  // 4: zkrecipes.v1.GrantService.Watch:input_type -> zkrecipes.v1.WatchRequest
-	9,  // 5: zkrecipes.v1.GrantService.Abandon:input_type -> zkrecipes.v1.AbandonRequest
-	3,  // 6: zkrecipes.v1.GrantService.Release:output_type -> zkrecipes.v1.ReleaseResponse
-	5,  // 7: zkrecipes.v1.GrantService.Write:output_type -> zkrecipes.v1.WriteResponse
-	8,  // 8: zkrecipes.v1.GrantService.Watch:output_type -> zkrecipes.v1.WatchResponse
-	10, // 9: zkrecipes.v1.GrantService.Abandon:output_type -> zkrecipes.v1.AbandonResponse
-	6,  // [6:10] is the sub-list for method output_type
-	2,  // [2:6] is the sub-list for method input_type
-	2,  // [2:2] is the sub-list for extension type_name
-	2,  // [2:2] is the sub-list for extension extendee
-	0,  // [0:2] is the sub-list for field type_name
+	11, // 0: zkrecipes.v1.AcquireRequest.resumed:type_name -> zkrecipes.v1.Grant
+	2,  // 1: zkrecipes.v1.AcquireRequest.lock:type_name -> zkrecipes.v1.Lock
+	3,  // 2: zkrecipes.v1.AcquireRequest.shared_lock:type_name -> zkrecipes.v1.SharedLock
+	4,  // 3: zkrecipes.v1.AcquireRequest.priority_lock:type_name -> zkrecipes.v1.PriorityLock
+	5,  // 4: zkrecipes.v1.AcquireRequest.semaphore:type_name -> zkrecipes.v1.Semaphore
+	5,  // 5: zkrecipes.v1.AcquireRequest.slots:type_name -> zkrecipes.v1.Semaphore
+	6,  // 6: zkrecipes.v1.AcquireRequest.election:type_name -> zkrecipes.v1.Election
+	7,  // 7: zkrecipes.v1.AcquireRequest.group:type_name -> zkrecipes.v1.Group
+	8,  // 8: zkrecipes.v1.AcquireRequest.names:type_name -> zkrecipes.v1.Names
+	23, // 9: zkrecipes.v1.AcquireRequest.queue:type_name -> zkrecipes.v1.Queue
+	9,  // 10: zkrecipes.v1.AcquireRequest.double_barrier:type_name -> zkrecipes.v1.DoubleBarrier
+	24, // 11: zkrecipes.v1.SharedLock.mode:type_name -> zkrecipes.v1.Mode
+	25, // 12: zkrecipes.v1.SharedLock.grace:type_name -> google.protobuf.Duration
+	24, // 13: zkrecipes.v1.PriorityLock.mode:type_name -> zkrecipes.v1.Mode
+	25, // 14: zkrecipes.v1.PriorityLock.grace:type_name -> google.protobuf.Duration
+	11, // 15: zkrecipes.v1.AcquireResponse.grant:type_name -> zkrecipes.v1.Grant
+	26, // 16: zkrecipes.v1.AcquireResponse.place:type_name -> zkrecipes.v1.Place
+	12, // 17: zkrecipes.v1.AcquireResponse.delivery:type_name -> zkrecipes.v1.Delivery
+	13, // 18: zkrecipes.v1.AcquireResponse.entered:type_name -> zkrecipes.v1.Entered
+	27, // 19: zkrecipes.v1.Delivery.element:type_name -> zkrecipes.v1.Element
+	18, // 20: zkrecipes.v1.WriteRequest.ops:type_name -> zkrecipes.v1.Op
+	0,  // 21: zkrecipes.v1.Op.kind:type_name -> zkrecipes.v1.OpKind
+	1,  // 22: zkrecipes.v1.GrantService.Acquire:input_type -> zkrecipes.v1.AcquireRequest
+	14, // 23: zkrecipes.v1.GrantService.Release:input_type -> zkrecipes.v1.ReleaseRequest
+	16, // 24: zkrecipes.v1.GrantService.Write:input_type -> zkrecipes.v1.WriteRequest
+	19, // 25: zkrecipes.v1.GrantService.Watch:input_type -> zkrecipes.v1.WatchRequest
+	21, // 26: zkrecipes.v1.GrantService.Abandon:input_type -> zkrecipes.v1.AbandonRequest
+	10, // 27: zkrecipes.v1.GrantService.Acquire:output_type -> zkrecipes.v1.AcquireResponse
+	15, // 28: zkrecipes.v1.GrantService.Release:output_type -> zkrecipes.v1.ReleaseResponse
+	17, // 29: zkrecipes.v1.GrantService.Write:output_type -> zkrecipes.v1.WriteResponse
+	20, // 30: zkrecipes.v1.GrantService.Watch:output_type -> zkrecipes.v1.WatchResponse
+	22, // 31: zkrecipes.v1.GrantService.Abandon:output_type -> zkrecipes.v1.AbandonResponse
+	27, // [27:32] is the sub-list for method output_type
+	22, // [22:27] is the sub-list for method input_type
+	22, // [22:22] is the sub-list for extension type_name
+	22, // [22:22] is the sub-list for extension extendee
+	0,  // [0:22] is the sub-list for field type_name
 }
 
 func init() { file_zkrecipes_v1_grant_proto_init() }
@@ -684,13 +1793,32 @@ func file_zkrecipes_v1_grant_proto_init() {
 	if File_zkrecipes_v1_grant_proto != nil {
 		return
 	}
+	file_zkrecipes_v1_contender_proto_init()
+	file_zkrecipes_v1_queue_proto_init()
+	file_zkrecipes_v1_grant_proto_msgTypes[0].OneofWrappers = []any{
+		(*AcquireRequest_Lock)(nil),
+		(*AcquireRequest_SharedLock)(nil),
+		(*AcquireRequest_PriorityLock)(nil),
+		(*AcquireRequest_Semaphore)(nil),
+		(*AcquireRequest_Slots)(nil),
+		(*AcquireRequest_Election)(nil),
+		(*AcquireRequest_Group)(nil),
+		(*AcquireRequest_Names)(nil),
+		(*AcquireRequest_Queue)(nil),
+		(*AcquireRequest_DoubleBarrier)(nil),
+	}
+	file_zkrecipes_v1_grant_proto_msgTypes[9].OneofWrappers = []any{
+		(*AcquireResponse_Slot)(nil),
+		(*AcquireResponse_Delivery)(nil),
+		(*AcquireResponse_Entered)(nil),
+	}
 	type x struct{}
 	out := protoimpl.TypeBuilder{
 		File: protoimpl.DescBuilder{
 			GoPackagePath: reflect.TypeOf(x{}).PkgPath(),
 			RawDescriptor: unsafe.Slice(unsafe.StringData(file_zkrecipes_v1_grant_proto_rawDesc), len(file_zkrecipes_v1_grant_proto_rawDesc)),
 			NumEnums:      1,
-			NumMessages:   10,
+			NumMessages:   22,
 			NumExtensions: 0,
 			NumServices:   1,
 		},

@@ -19,6 +19,7 @@ import (
 const _ = grpc.SupportPackageIsVersion9
 
 const (
+	GrantService_Acquire_FullMethodName = "/zkrecipes.v1.GrantService/Acquire"
 	GrantService_Release_FullMethodName = "/zkrecipes.v1.GrantService/Release"
 	GrantService_Write_FullMethodName   = "/zkrecipes.v1.GrantService/Write"
 	GrantService_Watch_FullMethodName   = "/zkrecipes.v1.GrantService/Watch"
@@ -29,13 +30,21 @@ const (
 //
 // For semantics around ctx use and closing/ending streaming RPCs, please refer to https://pkg.go.dev/google.golang.org/grpc/?tab=doc#ClientConn.NewStream.
 //
-// GrantService acts on grants of other calls, such as LockService.Acquire and
-// ElectionService.Campaign. A grant is named by the request id of the call that asked
-// for it.
+// GrantService makes grants of all recipes, and acts on them. A grant is named by the
+// request id of the call that asked for it.
 type GrantServiceClient interface {
-	// Release releases a grant: a lock is released, a leader resigns. It answers when the
-	// znode is known to be deleted. It may be called again and then returns the result of
-	// the first call. If the call is cancelled, the deletion continues.
+	// Acquire asks for a grant: a lock, a permit, a leadership, a membership, a name, a
+	// delivery of a queue or a place in a double barrier. It answers when the grant is
+	// made. If the call is cancelled or its deadline passes, the contender leaves the wait
+	// queue. The caller then calls Abandon, because the grant may have crossed with the
+	// cancellation.
+	//
+	// A plugin that does not know the recipe fails with UNSUPPORTED, and names its field.
+	Acquire(ctx context.Context, in *AcquireRequest, opts ...grpc.CallOption) (*AcquireResponse, error)
+	// Release releases a grant: a lock is released, a leader resigns, a member leaves, a
+	// delivery is returned. It answers when the znode is known to be deleted. It may be
+	// called again and then returns the result of the first call. If the call is
+	// cancelled, the deletion continues.
 	Release(ctx context.Context, in *ReleaseRequest, opts ...grpc.CallOption) (*ReleaseResponse, error)
 	// Write applies operations in one ZooKeeper transaction together with a check that
 	// the grant's znode exists. The plugin never repeats it. UNKNOWN_OUTCOME says that it
@@ -50,9 +59,9 @@ type GrantServiceClient interface {
 	// queue, a grant is released, and a call that has not arrived yet will be refused.
 	// The answer means that the plugin will complete this.
 	//
-	// A caller that did not get the answer of Acquire, Campaign and similar calls must
-	// repeat Abandon until it is answered or the session is over. Otherwise a grant that
-	// crossed with the cancellation remains held, and its holder does not know it.
+	// A caller that did not get the answer of Acquire must repeat Abandon until it is
+	// answered or the session is over. Otherwise a grant that crossed with the
+	// cancellation remains held, and its holder does not know it.
 	Abandon(ctx context.Context, in *AbandonRequest, opts ...grpc.CallOption) (*AbandonResponse, error)
 }
 
@@ -62,6 +71,16 @@ type grantServiceClient struct {
 
 func NewGrantServiceClient(cc grpc.ClientConnInterface) GrantServiceClient {
 	return &grantServiceClient{cc}
+}
+
+func (c *grantServiceClient) Acquire(ctx context.Context, in *AcquireRequest, opts ...grpc.CallOption) (*AcquireResponse, error) {
+	cOpts := append([]grpc.CallOption{grpc.StaticMethod()}, opts...)
+	out := new(AcquireResponse)
+	err := c.cc.Invoke(ctx, GrantService_Acquire_FullMethodName, in, out, cOpts...)
+	if err != nil {
+		return nil, err
+	}
+	return out, nil
 }
 
 func (c *grantServiceClient) Release(ctx context.Context, in *ReleaseRequest, opts ...grpc.CallOption) (*ReleaseResponse, error) {
@@ -108,13 +127,21 @@ func (c *grantServiceClient) Abandon(ctx context.Context, in *AbandonRequest, op
 // All implementations must embed UnimplementedGrantServiceServer
 // for forward compatibility.
 //
-// GrantService acts on grants of other calls, such as LockService.Acquire and
-// ElectionService.Campaign. A grant is named by the request id of the call that asked
-// for it.
+// GrantService makes grants of all recipes, and acts on them. A grant is named by the
+// request id of the call that asked for it.
 type GrantServiceServer interface {
-	// Release releases a grant: a lock is released, a leader resigns. It answers when the
-	// znode is known to be deleted. It may be called again and then returns the result of
-	// the first call. If the call is cancelled, the deletion continues.
+	// Acquire asks for a grant: a lock, a permit, a leadership, a membership, a name, a
+	// delivery of a queue or a place in a double barrier. It answers when the grant is
+	// made. If the call is cancelled or its deadline passes, the contender leaves the wait
+	// queue. The caller then calls Abandon, because the grant may have crossed with the
+	// cancellation.
+	//
+	// A plugin that does not know the recipe fails with UNSUPPORTED, and names its field.
+	Acquire(context.Context, *AcquireRequest) (*AcquireResponse, error)
+	// Release releases a grant: a lock is released, a leader resigns, a member leaves, a
+	// delivery is returned. It answers when the znode is known to be deleted. It may be
+	// called again and then returns the result of the first call. If the call is
+	// cancelled, the deletion continues.
 	Release(context.Context, *ReleaseRequest) (*ReleaseResponse, error)
 	// Write applies operations in one ZooKeeper transaction together with a check that
 	// the grant's znode exists. The plugin never repeats it. UNKNOWN_OUTCOME says that it
@@ -129,9 +156,9 @@ type GrantServiceServer interface {
 	// queue, a grant is released, and a call that has not arrived yet will be refused.
 	// The answer means that the plugin will complete this.
 	//
-	// A caller that did not get the answer of Acquire, Campaign and similar calls must
-	// repeat Abandon until it is answered or the session is over. Otherwise a grant that
-	// crossed with the cancellation remains held, and its holder does not know it.
+	// A caller that did not get the answer of Acquire must repeat Abandon until it is
+	// answered or the session is over. Otherwise a grant that crossed with the
+	// cancellation remains held, and its holder does not know it.
 	Abandon(context.Context, *AbandonRequest) (*AbandonResponse, error)
 	mustEmbedUnimplementedGrantServiceServer()
 }
@@ -143,6 +170,9 @@ type GrantServiceServer interface {
 // pointer dereference when methods are called.
 type UnimplementedGrantServiceServer struct{}
 
+func (UnimplementedGrantServiceServer) Acquire(context.Context, *AcquireRequest) (*AcquireResponse, error) {
+	return nil, status.Error(codes.Unimplemented, "method Acquire not implemented")
+}
 func (UnimplementedGrantServiceServer) Release(context.Context, *ReleaseRequest) (*ReleaseResponse, error) {
 	return nil, status.Error(codes.Unimplemented, "method Release not implemented")
 }
@@ -174,6 +204,24 @@ func RegisterGrantServiceServer(s grpc.ServiceRegistrar, srv GrantServiceServer)
 		t.testEmbeddedByValue()
 	}
 	s.RegisterService(&GrantService_ServiceDesc, srv)
+}
+
+func _GrantService_Acquire_Handler(srv interface{}, ctx context.Context, dec func(interface{}) error, interceptor grpc.UnaryServerInterceptor) (interface{}, error) {
+	in := new(AcquireRequest)
+	if err := dec(in); err != nil {
+		return nil, err
+	}
+	if interceptor == nil {
+		return srv.(GrantServiceServer).Acquire(ctx, in)
+	}
+	info := &grpc.UnaryServerInfo{
+		Server:     srv,
+		FullMethod: GrantService_Acquire_FullMethodName,
+	}
+	handler := func(ctx context.Context, req interface{}) (interface{}, error) {
+		return srv.(GrantServiceServer).Acquire(ctx, req.(*AcquireRequest))
+	}
+	return interceptor(ctx, in, info, handler)
 }
 
 func _GrantService_Release_Handler(srv interface{}, ctx context.Context, dec func(interface{}) error, interceptor grpc.UnaryServerInterceptor) (interface{}, error) {
@@ -255,6 +303,10 @@ var GrantService_ServiceDesc = grpc.ServiceDesc{
 	ServiceName: "zkrecipes.v1.GrantService",
 	HandlerType: (*GrantServiceServer)(nil),
 	Methods: []grpc.MethodDesc{
+		{
+			MethodName: "Acquire",
+			Handler:    _GrantService_Acquire_Handler,
+		},
 		{
 			MethodName: "Release",
 			Handler:    _GrantService_Release_Handler,

@@ -22,158 +22,7 @@ const (
 	_ = protoimpl.EnforceVersion(protoimpl.MaxVersion - 20)
 )
 
-// JoinRequest asks for a membership.
-type JoinRequest struct {
-	state   protoimpl.MessageState `protogen:"open.v1"`
-	Session string                 `protobuf:"bytes,1,opt,name=session,proto3" json:"session,omitempty"`
-	// As AcquireRequest.request_id.
-	RequestId string `protobuf:"bytes,2,opt,name=request_id,json=requestId,proto3" json:"request_id,omitempty"`
-	Path      string `protobuf:"bytes,3,opt,name=path,proto3" json:"path,omitempty"`
-	// The member's name. If empty, the plugin generates one.
-	Name string `protobuf:"bytes,4,opt,name=name,proto3" json:"name,omitempty"`
-	Data []byte `protobuf:"bytes,5,opt,name=data,proto3" json:"data,omitempty"`
-	// As AcquireRequest.dialect.
-	Dialect string `protobuf:"bytes,6,opt,name=dialect,proto3" json:"dialect,omitempty"`
-	// As AcquireRequest.resumed.
-	Resumed *Grant `protobuf:"bytes,7,opt,name=resumed,proto3" json:"resumed,omitempty"`
-	// As CampaignRequest.ends_with_host.
-	EndsWithHost  bool `protobuf:"varint,8,opt,name=ends_with_host,json=endsWithHost,proto3" json:"ends_with_host,omitempty"`
-	unknownFields protoimpl.UnknownFields
-	sizeCache     protoimpl.SizeCache
-}
-
-func (x *JoinRequest) Reset() {
-	*x = JoinRequest{}
-	mi := &file_zkrecipes_v1_group_proto_msgTypes[0]
-	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
-	ms.StoreMessageInfo(mi)
-}
-
-func (x *JoinRequest) String() string {
-	return protoimpl.X.MessageStringOf(x)
-}
-
-func (*JoinRequest) ProtoMessage() {}
-
-func (x *JoinRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_zkrecipes_v1_group_proto_msgTypes[0]
-	if x != nil {
-		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
-		if ms.LoadMessageInfo() == nil {
-			ms.StoreMessageInfo(mi)
-		}
-		return ms
-	}
-	return mi.MessageOf(x)
-}
-
-// Deprecated: Use JoinRequest.ProtoReflect.Descriptor instead.
-func (*JoinRequest) Descriptor() ([]byte, []int) {
-	return file_zkrecipes_v1_group_proto_rawDescGZIP(), []int{0}
-}
-
-func (x *JoinRequest) GetSession() string {
-	if x != nil {
-		return x.Session
-	}
-	return ""
-}
-
-func (x *JoinRequest) GetRequestId() string {
-	if x != nil {
-		return x.RequestId
-	}
-	return ""
-}
-
-func (x *JoinRequest) GetPath() string {
-	if x != nil {
-		return x.Path
-	}
-	return ""
-}
-
-func (x *JoinRequest) GetName() string {
-	if x != nil {
-		return x.Name
-	}
-	return ""
-}
-
-func (x *JoinRequest) GetData() []byte {
-	if x != nil {
-		return x.Data
-	}
-	return nil
-}
-
-func (x *JoinRequest) GetDialect() string {
-	if x != nil {
-		return x.Dialect
-	}
-	return ""
-}
-
-func (x *JoinRequest) GetResumed() *Grant {
-	if x != nil {
-		return x.Resumed
-	}
-	return nil
-}
-
-func (x *JoinRequest) GetEndsWithHost() bool {
-	if x != nil {
-		return x.EndsWithHost
-	}
-	return false
-}
-
-// JoinResponse is a membership.
-type JoinResponse struct {
-	state         protoimpl.MessageState `protogen:"open.v1"`
-	Grant         *Grant                 `protobuf:"bytes,1,opt,name=grant,proto3" json:"grant,omitempty"`
-	unknownFields protoimpl.UnknownFields
-	sizeCache     protoimpl.SizeCache
-}
-
-func (x *JoinResponse) Reset() {
-	*x = JoinResponse{}
-	mi := &file_zkrecipes_v1_group_proto_msgTypes[1]
-	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
-	ms.StoreMessageInfo(mi)
-}
-
-func (x *JoinResponse) String() string {
-	return protoimpl.X.MessageStringOf(x)
-}
-
-func (*JoinResponse) ProtoMessage() {}
-
-func (x *JoinResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_zkrecipes_v1_group_proto_msgTypes[1]
-	if x != nil {
-		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
-		if ms.LoadMessageInfo() == nil {
-			ms.StoreMessageInfo(mi)
-		}
-		return ms
-	}
-	return mi.MessageOf(x)
-}
-
-// Deprecated: Use JoinResponse.ProtoReflect.Descriptor instead.
-func (*JoinResponse) Descriptor() ([]byte, []int) {
-	return file_zkrecipes_v1_group_proto_rawDescGZIP(), []int{1}
-}
-
-func (x *JoinResponse) GetGrant() *Grant {
-	if x != nil {
-		return x.Grant
-	}
-	return nil
-}
-
-// UpdateRequest names a membership by the request id of its Join.
+// UpdateRequest names a membership by its request id.
 type UpdateRequest struct {
 	state         protoimpl.MessageState `protogen:"open.v1"`
 	Session       string                 `protobuf:"bytes,1,opt,name=session,proto3" json:"session,omitempty"`
@@ -185,7 +34,7 @@ type UpdateRequest struct {
 
 func (x *UpdateRequest) Reset() {
 	*x = UpdateRequest{}
-	mi := &file_zkrecipes_v1_group_proto_msgTypes[2]
+	mi := &file_zkrecipes_v1_group_proto_msgTypes[0]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -197,7 +46,7 @@ func (x *UpdateRequest) String() string {
 func (*UpdateRequest) ProtoMessage() {}
 
 func (x *UpdateRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_zkrecipes_v1_group_proto_msgTypes[2]
+	mi := &file_zkrecipes_v1_group_proto_msgTypes[0]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -210,7 +59,7 @@ func (x *UpdateRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use UpdateRequest.ProtoReflect.Descriptor instead.
 func (*UpdateRequest) Descriptor() ([]byte, []int) {
-	return file_zkrecipes_v1_group_proto_rawDescGZIP(), []int{2}
+	return file_zkrecipes_v1_group_proto_rawDescGZIP(), []int{0}
 }
 
 func (x *UpdateRequest) GetSession() string {
@@ -242,7 +91,7 @@ type UpdateResponse struct {
 
 func (x *UpdateResponse) Reset() {
 	*x = UpdateResponse{}
-	mi := &file_zkrecipes_v1_group_proto_msgTypes[3]
+	mi := &file_zkrecipes_v1_group_proto_msgTypes[1]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -254,7 +103,7 @@ func (x *UpdateResponse) String() string {
 func (*UpdateResponse) ProtoMessage() {}
 
 func (x *UpdateResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_zkrecipes_v1_group_proto_msgTypes[3]
+	mi := &file_zkrecipes_v1_group_proto_msgTypes[1]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -267,7 +116,7 @@ func (x *UpdateResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use UpdateResponse.ProtoReflect.Descriptor instead.
 func (*UpdateResponse) Descriptor() ([]byte, []int) {
-	return file_zkrecipes_v1_group_proto_rawDescGZIP(), []int{3}
+	return file_zkrecipes_v1_group_proto_rawDescGZIP(), []int{1}
 }
 
 // Member is a member of a group.
@@ -290,7 +139,7 @@ type Member struct {
 
 func (x *Member) Reset() {
 	*x = Member{}
-	mi := &file_zkrecipes_v1_group_proto_msgTypes[4]
+	mi := &file_zkrecipes_v1_group_proto_msgTypes[2]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -302,7 +151,7 @@ func (x *Member) String() string {
 func (*Member) ProtoMessage() {}
 
 func (x *Member) ProtoReflect() protoreflect.Message {
-	mi := &file_zkrecipes_v1_group_proto_msgTypes[4]
+	mi := &file_zkrecipes_v1_group_proto_msgTypes[2]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -315,7 +164,7 @@ func (x *Member) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Member.ProtoReflect.Descriptor instead.
 func (*Member) Descriptor() ([]byte, []int) {
-	return file_zkrecipes_v1_group_proto_rawDescGZIP(), []int{4}
+	return file_zkrecipes_v1_group_proto_rawDescGZIP(), []int{2}
 }
 
 func (x *Member) GetName() string {
@@ -380,7 +229,7 @@ type MembersRequest struct {
 
 func (x *MembersRequest) Reset() {
 	*x = MembersRequest{}
-	mi := &file_zkrecipes_v1_group_proto_msgTypes[5]
+	mi := &file_zkrecipes_v1_group_proto_msgTypes[3]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -392,7 +241,7 @@ func (x *MembersRequest) String() string {
 func (*MembersRequest) ProtoMessage() {}
 
 func (x *MembersRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_zkrecipes_v1_group_proto_msgTypes[5]
+	mi := &file_zkrecipes_v1_group_proto_msgTypes[3]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -405,7 +254,7 @@ func (x *MembersRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use MembersRequest.ProtoReflect.Descriptor instead.
 func (*MembersRequest) Descriptor() ([]byte, []int) {
-	return file_zkrecipes_v1_group_proto_rawDescGZIP(), []int{5}
+	return file_zkrecipes_v1_group_proto_rawDescGZIP(), []int{3}
 }
 
 func (x *MembersRequest) GetSession() string {
@@ -438,7 +287,7 @@ type MembersResponse struct {
 
 func (x *MembersResponse) Reset() {
 	*x = MembersResponse{}
-	mi := &file_zkrecipes_v1_group_proto_msgTypes[6]
+	mi := &file_zkrecipes_v1_group_proto_msgTypes[4]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -450,7 +299,7 @@ func (x *MembersResponse) String() string {
 func (*MembersResponse) ProtoMessage() {}
 
 func (x *MembersResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_zkrecipes_v1_group_proto_msgTypes[6]
+	mi := &file_zkrecipes_v1_group_proto_msgTypes[4]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -463,7 +312,7 @@ func (x *MembersResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use MembersResponse.ProtoReflect.Descriptor instead.
 func (*MembersResponse) Descriptor() ([]byte, []int) {
-	return file_zkrecipes_v1_group_proto_rawDescGZIP(), []int{6}
+	return file_zkrecipes_v1_group_proto_rawDescGZIP(), []int{4}
 }
 
 func (x *MembersResponse) GetMembers() []*Member {
@@ -486,7 +335,7 @@ type WatchMembersRequest struct {
 
 func (x *WatchMembersRequest) Reset() {
 	*x = WatchMembersRequest{}
-	mi := &file_zkrecipes_v1_group_proto_msgTypes[7]
+	mi := &file_zkrecipes_v1_group_proto_msgTypes[5]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -498,7 +347,7 @@ func (x *WatchMembersRequest) String() string {
 func (*WatchMembersRequest) ProtoMessage() {}
 
 func (x *WatchMembersRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_zkrecipes_v1_group_proto_msgTypes[7]
+	mi := &file_zkrecipes_v1_group_proto_msgTypes[5]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -511,7 +360,7 @@ func (x *WatchMembersRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use WatchMembersRequest.ProtoReflect.Descriptor instead.
 func (*WatchMembersRequest) Descriptor() ([]byte, []int) {
-	return file_zkrecipes_v1_group_proto_rawDescGZIP(), []int{7}
+	return file_zkrecipes_v1_group_proto_rawDescGZIP(), []int{5}
 }
 
 func (x *WatchMembersRequest) GetSession() string {
@@ -544,7 +393,7 @@ type WatchMembersResponse struct {
 
 func (x *WatchMembersResponse) Reset() {
 	*x = WatchMembersResponse{}
-	mi := &file_zkrecipes_v1_group_proto_msgTypes[8]
+	mi := &file_zkrecipes_v1_group_proto_msgTypes[6]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -556,7 +405,7 @@ func (x *WatchMembersResponse) String() string {
 func (*WatchMembersResponse) ProtoMessage() {}
 
 func (x *WatchMembersResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_zkrecipes_v1_group_proto_msgTypes[8]
+	mi := &file_zkrecipes_v1_group_proto_msgTypes[6]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -569,7 +418,7 @@ func (x *WatchMembersResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use WatchMembersResponse.ProtoReflect.Descriptor instead.
 func (*WatchMembersResponse) Descriptor() ([]byte, []int) {
-	return file_zkrecipes_v1_group_proto_rawDescGZIP(), []int{8}
+	return file_zkrecipes_v1_group_proto_rawDescGZIP(), []int{6}
 }
 
 func (x *WatchMembersResponse) GetMembers() []*Member {
@@ -594,7 +443,7 @@ type Taken struct {
 
 func (x *Taken) Reset() {
 	*x = Taken{}
-	mi := &file_zkrecipes_v1_group_proto_msgTypes[9]
+	mi := &file_zkrecipes_v1_group_proto_msgTypes[7]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -606,7 +455,7 @@ func (x *Taken) String() string {
 func (*Taken) ProtoMessage() {}
 
 func (x *Taken) ProtoReflect() protoreflect.Message {
-	mi := &file_zkrecipes_v1_group_proto_msgTypes[9]
+	mi := &file_zkrecipes_v1_group_proto_msgTypes[7]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -619,7 +468,7 @@ func (x *Taken) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Taken.ProtoReflect.Descriptor instead.
 func (*Taken) Descriptor() ([]byte, []int) {
-	return file_zkrecipes_v1_group_proto_rawDescGZIP(), []int{9}
+	return file_zkrecipes_v1_group_proto_rawDescGZIP(), []int{7}
 }
 
 func (x *Taken) GetZnode() string {
@@ -647,19 +496,7 @@ var File_zkrecipes_v1_group_proto protoreflect.FileDescriptor
 
 const file_zkrecipes_v1_group_proto_rawDesc = "" +
 	"\n" +
-	"\x18zkrecipes/v1/group.proto\x12\fzkrecipes.v1\x1a\x1fgoogle/protobuf/timestamp.proto\x1a\x18zkrecipes/v1/grant.proto\"\xf1\x01\n" +
-	"\vJoinRequest\x12\x18\n" +
-	"\asession\x18\x01 \x01(\tR\asession\x12\x1d\n" +
-	"\n" +
-	"request_id\x18\x02 \x01(\tR\trequestId\x12\x12\n" +
-	"\x04path\x18\x03 \x01(\tR\x04path\x12\x12\n" +
-	"\x04name\x18\x04 \x01(\tR\x04name\x12\x12\n" +
-	"\x04data\x18\x05 \x01(\fR\x04data\x12\x18\n" +
-	"\adialect\x18\x06 \x01(\tR\adialect\x12-\n" +
-	"\aresumed\x18\a \x01(\v2\x13.zkrecipes.v1.GrantR\aresumed\x12$\n" +
-	"\x0eends_with_host\x18\b \x01(\bR\fendsWithHost\"9\n" +
-	"\fJoinResponse\x12)\n" +
-	"\x05grant\x18\x01 \x01(\v2\x13.zkrecipes.v1.GrantR\x05grant\"\\\n" +
+	"\x18zkrecipes/v1/group.proto\x12\fzkrecipes.v1\x1a\x1fgoogle/protobuf/timestamp.proto\"\\\n" +
 	"\rUpdateRequest\x12\x18\n" +
 	"\asession\x18\x01 \x01(\tR\asession\x12\x1d\n" +
 	"\n" +
@@ -693,9 +530,8 @@ const file_zkrecipes_v1_group_proto_rawDesc = "" +
 	"\x05znode\x18\x01 \x01(\tR\x05znode\x12\x1d\n" +
 	"\n" +
 	"session_id\x18\x02 \x01(\x03R\tsessionId\x120\n" +
-	"\x05since\x18\x03 \x01(\v2\x1a.google.protobuf.TimestampR\x05since2\xb3\x02\n" +
-	"\fGroupService\x12=\n" +
-	"\x04Join\x12\x19.zkrecipes.v1.JoinRequest\x1a\x1a.zkrecipes.v1.JoinResponse\x12C\n" +
+	"\x05since\x18\x03 \x01(\v2\x1a.google.protobuf.TimestampR\x05since2\xf4\x01\n" +
+	"\fGroupService\x12C\n" +
 	"\x06Update\x12\x1b.zkrecipes.v1.UpdateRequest\x1a\x1c.zkrecipes.v1.UpdateResponse\x12F\n" +
 	"\aMembers\x12\x1c.zkrecipes.v1.MembersRequest\x1a\x1d.zkrecipes.v1.MembersResponse\x12W\n" +
 	"\fWatchMembers\x12!.zkrecipes.v1.WatchMembersRequest\x1a\".zkrecipes.v1.WatchMembersResponse0\x01BFZDgithub.com/zkrecipes/zkrecipes/plugin/proto/zkrecipes/v1;zkrecipesv1b\x06proto3"
@@ -712,41 +548,34 @@ func file_zkrecipes_v1_group_proto_rawDescGZIP() []byte {
 	return file_zkrecipes_v1_group_proto_rawDescData
 }
 
-var file_zkrecipes_v1_group_proto_msgTypes = make([]protoimpl.MessageInfo, 10)
+var file_zkrecipes_v1_group_proto_msgTypes = make([]protoimpl.MessageInfo, 8)
 var file_zkrecipes_v1_group_proto_goTypes = []any{
-	(*JoinRequest)(nil),           // 0: zkrecipes.v1.JoinRequest
-	(*JoinResponse)(nil),          // 1: zkrecipes.v1.JoinResponse
-	(*UpdateRequest)(nil),         // 2: zkrecipes.v1.UpdateRequest
-	(*UpdateResponse)(nil),        // 3: zkrecipes.v1.UpdateResponse
-	(*Member)(nil),                // 4: zkrecipes.v1.Member
-	(*MembersRequest)(nil),        // 5: zkrecipes.v1.MembersRequest
-	(*MembersResponse)(nil),       // 6: zkrecipes.v1.MembersResponse
-	(*WatchMembersRequest)(nil),   // 7: zkrecipes.v1.WatchMembersRequest
-	(*WatchMembersResponse)(nil),  // 8: zkrecipes.v1.WatchMembersResponse
-	(*Taken)(nil),                 // 9: zkrecipes.v1.Taken
-	(*Grant)(nil),                 // 10: zkrecipes.v1.Grant
-	(*timestamppb.Timestamp)(nil), // 11: google.protobuf.Timestamp
+	(*UpdateRequest)(nil),         // 0: zkrecipes.v1.UpdateRequest
+	(*UpdateResponse)(nil),        // 1: zkrecipes.v1.UpdateResponse
+	(*Member)(nil),                // 2: zkrecipes.v1.Member
+	(*MembersRequest)(nil),        // 3: zkrecipes.v1.MembersRequest
+	(*MembersResponse)(nil),       // 4: zkrecipes.v1.MembersResponse
+	(*WatchMembersRequest)(nil),   // 5: zkrecipes.v1.WatchMembersRequest
+	(*WatchMembersResponse)(nil),  // 6: zkrecipes.v1.WatchMembersResponse
+	(*Taken)(nil),                 // 7: zkrecipes.v1.Taken
+	(*timestamppb.Timestamp)(nil), // 8: google.protobuf.Timestamp
 }
 var file_zkrecipes_v1_group_proto_depIdxs = []int32{
-	10, // 0: zkrecipes.v1.JoinRequest.resumed:type_name -> zkrecipes.v1.Grant
-	10, // 1: zkrecipes.v1.JoinResponse.grant:type_name -> zkrecipes.v1.Grant
-	11, // 2: zkrecipes.v1.Member.since:type_name -> google.protobuf.Timestamp
-	4,  // 3: zkrecipes.v1.MembersResponse.members:type_name -> zkrecipes.v1.Member
-	4,  // 4: zkrecipes.v1.WatchMembersResponse.members:type_name -> zkrecipes.v1.Member
-	11, // 5: zkrecipes.v1.Taken.since:type_name -> google.protobuf.Timestamp
-	0,  // 6: zkrecipes.v1.GroupService.Join:input_type -> zkrecipes.v1.JoinRequest
-	2,  // 7: zkrecipes.v1.GroupService.Update:input_type -> zkrecipes.v1.UpdateRequest
-	5,  // 8: zkrecipes.v1.GroupService.Members:input_type -> zkrecipes.v1.MembersRequest
-	7,  // 9: zkrecipes.v1.GroupService.WatchMembers:input_type -> zkrecipes.v1.WatchMembersRequest
-	1,  // 10: zkrecipes.v1.GroupService.Join:output_type -> zkrecipes.v1.JoinResponse
-	3,  // 11: zkrecipes.v1.GroupService.Update:output_type -> zkrecipes.v1.UpdateResponse
-	6,  // 12: zkrecipes.v1.GroupService.Members:output_type -> zkrecipes.v1.MembersResponse
-	8,  // 13: zkrecipes.v1.GroupService.WatchMembers:output_type -> zkrecipes.v1.WatchMembersResponse
-	10, // [10:14] is the sub-list for method output_type
-	6,  // [6:10] is the sub-list for method input_type
-	6,  // [6:6] is the sub-list for extension type_name
-	6,  // [6:6] is the sub-list for extension extendee
-	0,  // [0:6] is the sub-list for field type_name
+	8, // 0: zkrecipes.v1.Member.since:type_name -> google.protobuf.Timestamp
+	2, // 1: zkrecipes.v1.MembersResponse.members:type_name -> zkrecipes.v1.Member
+	2, // 2: zkrecipes.v1.WatchMembersResponse.members:type_name -> zkrecipes.v1.Member
+	8, // 3: zkrecipes.v1.Taken.since:type_name -> google.protobuf.Timestamp
+	0, // 4: zkrecipes.v1.GroupService.Update:input_type -> zkrecipes.v1.UpdateRequest
+	3, // 5: zkrecipes.v1.GroupService.Members:input_type -> zkrecipes.v1.MembersRequest
+	5, // 6: zkrecipes.v1.GroupService.WatchMembers:input_type -> zkrecipes.v1.WatchMembersRequest
+	1, // 7: zkrecipes.v1.GroupService.Update:output_type -> zkrecipes.v1.UpdateResponse
+	4, // 8: zkrecipes.v1.GroupService.Members:output_type -> zkrecipes.v1.MembersResponse
+	6, // 9: zkrecipes.v1.GroupService.WatchMembers:output_type -> zkrecipes.v1.WatchMembersResponse
+	7, // [7:10] is the sub-list for method output_type
+	4, // [4:7] is the sub-list for method input_type
+	4, // [4:4] is the sub-list for extension type_name
+	4, // [4:4] is the sub-list for extension extendee
+	0, // [0:4] is the sub-list for field type_name
 }
 
 func init() { file_zkrecipes_v1_group_proto_init() }
@@ -754,14 +583,13 @@ func file_zkrecipes_v1_group_proto_init() {
 	if File_zkrecipes_v1_group_proto != nil {
 		return
 	}
-	file_zkrecipes_v1_grant_proto_init()
 	type x struct{}
 	out := protoimpl.TypeBuilder{
 		File: protoimpl.DescBuilder{
 			GoPackagePath: reflect.TypeOf(x{}).PkgPath(),
 			RawDescriptor: unsafe.Slice(unsafe.StringData(file_zkrecipes_v1_group_proto_rawDesc), len(file_zkrecipes_v1_group_proto_rawDesc)),
 			NumEnums:      0,
-			NumMessages:   10,
+			NumMessages:   8,
 			NumExtensions: 0,
 			NumServices:   1,
 		},

@@ -19,7 +19,6 @@ import (
 const _ = grpc.SupportPackageIsVersion9
 
 const (
-	GroupService_Join_FullMethodName         = "/zkrecipes.v1.GroupService/Join"
 	GroupService_Update_FullMethodName       = "/zkrecipes.v1.GroupService/Update"
 	GroupService_Members_FullMethodName      = "/zkrecipes.v1.GroupService/Members"
 	GroupService_WatchMembers_FullMethodName = "/zkrecipes.v1.GroupService/WatchMembers"
@@ -30,11 +29,8 @@ const (
 // For semantics around ctx use and closing/ending streaming RPCs, please refer to https://pkg.go.dev/google.golang.org/grpc/?tab=doc#ClientConn.NewStream.
 //
 // GroupService is the group membership recipe. A membership is a grant: a member
-// leaves with GrantService.Release.
+// joins with GrantService.Acquire, and leaves with GrantService.Release.
 type GroupServiceClient interface {
-	// Join creates a member and answers when the member is listed. A caller that stops
-	// waiting must abandon the call, as for LockService.Acquire.
-	Join(ctx context.Context, in *JoinRequest, opts ...grpc.CallOption) (*JoinResponse, error)
 	// Update replaces the member's data.
 	Update(ctx context.Context, in *UpdateRequest, opts ...grpc.CallOption) (*UpdateResponse, error)
 	// Members returns the members, oldest first.
@@ -51,16 +47,6 @@ type groupServiceClient struct {
 
 func NewGroupServiceClient(cc grpc.ClientConnInterface) GroupServiceClient {
 	return &groupServiceClient{cc}
-}
-
-func (c *groupServiceClient) Join(ctx context.Context, in *JoinRequest, opts ...grpc.CallOption) (*JoinResponse, error) {
-	cOpts := append([]grpc.CallOption{grpc.StaticMethod()}, opts...)
-	out := new(JoinResponse)
-	err := c.cc.Invoke(ctx, GroupService_Join_FullMethodName, in, out, cOpts...)
-	if err != nil {
-		return nil, err
-	}
-	return out, nil
 }
 
 func (c *groupServiceClient) Update(ctx context.Context, in *UpdateRequest, opts ...grpc.CallOption) (*UpdateResponse, error) {
@@ -107,11 +93,8 @@ type GroupService_WatchMembersClient = grpc.ServerStreamingClient[WatchMembersRe
 // for forward compatibility.
 //
 // GroupService is the group membership recipe. A membership is a grant: a member
-// leaves with GrantService.Release.
+// joins with GrantService.Acquire, and leaves with GrantService.Release.
 type GroupServiceServer interface {
-	// Join creates a member and answers when the member is listed. A caller that stops
-	// waiting must abandon the call, as for LockService.Acquire.
-	Join(context.Context, *JoinRequest) (*JoinResponse, error)
 	// Update replaces the member's data.
 	Update(context.Context, *UpdateRequest) (*UpdateResponse, error)
 	// Members returns the members, oldest first.
@@ -130,9 +113,6 @@ type GroupServiceServer interface {
 // pointer dereference when methods are called.
 type UnimplementedGroupServiceServer struct{}
 
-func (UnimplementedGroupServiceServer) Join(context.Context, *JoinRequest) (*JoinResponse, error) {
-	return nil, status.Error(codes.Unimplemented, "method Join not implemented")
-}
 func (UnimplementedGroupServiceServer) Update(context.Context, *UpdateRequest) (*UpdateResponse, error) {
 	return nil, status.Error(codes.Unimplemented, "method Update not implemented")
 }
@@ -161,24 +141,6 @@ func RegisterGroupServiceServer(s grpc.ServiceRegistrar, srv GroupServiceServer)
 		t.testEmbeddedByValue()
 	}
 	s.RegisterService(&GroupService_ServiceDesc, srv)
-}
-
-func _GroupService_Join_Handler(srv interface{}, ctx context.Context, dec func(interface{}) error, interceptor grpc.UnaryServerInterceptor) (interface{}, error) {
-	in := new(JoinRequest)
-	if err := dec(in); err != nil {
-		return nil, err
-	}
-	if interceptor == nil {
-		return srv.(GroupServiceServer).Join(ctx, in)
-	}
-	info := &grpc.UnaryServerInfo{
-		Server:     srv,
-		FullMethod: GroupService_Join_FullMethodName,
-	}
-	handler := func(ctx context.Context, req interface{}) (interface{}, error) {
-		return srv.(GroupServiceServer).Join(ctx, req.(*JoinRequest))
-	}
-	return interceptor(ctx, in, info, handler)
 }
 
 func _GroupService_Update_Handler(srv interface{}, ctx context.Context, dec func(interface{}) error, interceptor grpc.UnaryServerInterceptor) (interface{}, error) {
@@ -235,10 +197,6 @@ var GroupService_ServiceDesc = grpc.ServiceDesc{
 	ServiceName: "zkrecipes.v1.GroupService",
 	HandlerType: (*GroupServiceServer)(nil),
 	Methods: []grpc.MethodDesc{
-		{
-			MethodName: "Join",
-			Handler:    _GroupService_Join_Handler,
-		},
 		{
 			MethodName: "Update",
 			Handler:    _GroupService_Update_Handler,

@@ -24,16 +24,11 @@ const (
 
 // RegisterNameRequest asks for a name.
 type RegisterNameRequest struct {
-	state   protoimpl.MessageState `protogen:"open.v1"`
-	Session string                 `protobuf:"bytes,1,opt,name=session,proto3" json:"session,omitempty"`
-	// As AcquireRequest.request_id; unused with persistent.
-	RequestId  string `protobuf:"bytes,2,opt,name=request_id,json=requestId,proto3" json:"request_id,omitempty"`
-	Path       string `protobuf:"bytes,3,opt,name=path,proto3" json:"path,omitempty"`
-	Name       string `protobuf:"bytes,4,opt,name=name,proto3" json:"name,omitempty"`
-	Data       []byte `protobuf:"bytes,5,opt,name=data,proto3" json:"data,omitempty"`
-	Persistent bool   `protobuf:"varint,6,opt,name=persistent,proto3" json:"persistent,omitempty"`
-	// As AcquireRequest.resumed.
-	Resumed       *Grant `protobuf:"bytes,7,opt,name=resumed,proto3" json:"resumed,omitempty"`
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	Session       string                 `protobuf:"bytes,1,opt,name=session,proto3" json:"session,omitempty"`
+	Path          string                 `protobuf:"bytes,2,opt,name=path,proto3" json:"path,omitempty"`
+	Name          string                 `protobuf:"bytes,3,opt,name=name,proto3" json:"name,omitempty"`
+	Data          []byte                 `protobuf:"bytes,4,opt,name=data,proto3" json:"data,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -75,13 +70,6 @@ func (x *RegisterNameRequest) GetSession() string {
 	return ""
 }
 
-func (x *RegisterNameRequest) GetRequestId() string {
-	if x != nil {
-		return x.RequestId
-	}
-	return ""
-}
-
 func (x *RegisterNameRequest) GetPath() string {
 	if x != nil {
 		return x.Path
@@ -103,24 +91,8 @@ func (x *RegisterNameRequest) GetData() []byte {
 	return nil
 }
 
-func (x *RegisterNameRequest) GetPersistent() bool {
-	if x != nil {
-		return x.Persistent
-	}
-	return false
-}
-
-func (x *RegisterNameRequest) GetResumed() *Grant {
-	if x != nil {
-		return x.Resumed
-	}
-	return nil
-}
-
-// RegisterNameResponse is a registration; with persistent it has no grant.
 type RegisterNameResponse struct {
 	state         protoimpl.MessageState `protogen:"open.v1"`
-	Grant         *Grant                 `protobuf:"bytes,1,opt,name=grant,proto3" json:"grant,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -155,14 +127,7 @@ func (*RegisterNameResponse) Descriptor() ([]byte, []int) {
 	return file_zkrecipes_v1_names_proto_rawDescGZIP(), []int{1}
 }
 
-func (x *RegisterNameResponse) GetGrant() *Grant {
-	if x != nil {
-		return x.Grant
-	}
-	return nil
-}
-
-// UpdateNameRequest names a registration by the request id of its RegisterName.
+// UpdateNameRequest names a registration by its request id.
 type UpdateNameRequest struct {
 	state         protoimpl.MessageState `protogen:"open.v1"`
 	Session       string                 `protobuf:"bytes,1,opt,name=session,proto3" json:"session,omitempty"`
@@ -774,20 +739,13 @@ var File_zkrecipes_v1_names_proto protoreflect.FileDescriptor
 
 const file_zkrecipes_v1_names_proto_rawDesc = "" +
 	"\n" +
-	"\x18zkrecipes/v1/names.proto\x12\fzkrecipes.v1\x1a\x1fgoogle/protobuf/timestamp.proto\x1a\x18zkrecipes/v1/grant.proto\"\xd9\x01\n" +
+	"\x18zkrecipes/v1/names.proto\x12\fzkrecipes.v1\x1a\x1fgoogle/protobuf/timestamp.proto\"k\n" +
 	"\x13RegisterNameRequest\x12\x18\n" +
-	"\asession\x18\x01 \x01(\tR\asession\x12\x1d\n" +
-	"\n" +
-	"request_id\x18\x02 \x01(\tR\trequestId\x12\x12\n" +
-	"\x04path\x18\x03 \x01(\tR\x04path\x12\x12\n" +
-	"\x04name\x18\x04 \x01(\tR\x04name\x12\x12\n" +
-	"\x04data\x18\x05 \x01(\fR\x04data\x12\x1e\n" +
-	"\n" +
-	"persistent\x18\x06 \x01(\bR\n" +
-	"persistent\x12-\n" +
-	"\aresumed\x18\a \x01(\v2\x13.zkrecipes.v1.GrantR\aresumed\"A\n" +
-	"\x14RegisterNameResponse\x12)\n" +
-	"\x05grant\x18\x01 \x01(\v2\x13.zkrecipes.v1.GrantR\x05grant\"`\n" +
+	"\asession\x18\x01 \x01(\tR\asession\x12\x12\n" +
+	"\x04path\x18\x02 \x01(\tR\x04path\x12\x12\n" +
+	"\x04name\x18\x03 \x01(\tR\x04name\x12\x12\n" +
+	"\x04data\x18\x04 \x01(\fR\x04data\"\x16\n" +
+	"\x14RegisterNameResponse\"`\n" +
 	"\x11UpdateNameRequest\x12\x18\n" +
 	"\asession\x18\x01 \x01(\tR\asession\x12\x1d\n" +
 	"\n" +
@@ -865,33 +823,30 @@ var file_zkrecipes_v1_names_proto_goTypes = []any{
 	(*ListNamesResponse)(nil),      // 10: zkrecipes.v1.ListNamesResponse
 	(*WatchNameRequest)(nil),       // 11: zkrecipes.v1.WatchNameRequest
 	(*WatchNameResponse)(nil),      // 12: zkrecipes.v1.WatchNameResponse
-	(*Grant)(nil),                  // 13: zkrecipes.v1.Grant
-	(*timestamppb.Timestamp)(nil),  // 14: google.protobuf.Timestamp
+	(*timestamppb.Timestamp)(nil),  // 13: google.protobuf.Timestamp
 }
 var file_zkrecipes_v1_names_proto_depIdxs = []int32{
-	13, // 0: zkrecipes.v1.RegisterNameRequest.resumed:type_name -> zkrecipes.v1.Grant
-	13, // 1: zkrecipes.v1.RegisterNameResponse.grant:type_name -> zkrecipes.v1.Grant
-	14, // 2: zkrecipes.v1.Record.since:type_name -> google.protobuf.Timestamp
-	6,  // 3: zkrecipes.v1.LookupNameResponse.record:type_name -> zkrecipes.v1.Record
-	6,  // 4: zkrecipes.v1.ListNamesResponse.records:type_name -> zkrecipes.v1.Record
-	6,  // 5: zkrecipes.v1.WatchNameResponse.record:type_name -> zkrecipes.v1.Record
-	0,  // 6: zkrecipes.v1.NamesService.RegisterName:input_type -> zkrecipes.v1.RegisterNameRequest
-	2,  // 7: zkrecipes.v1.NamesService.UpdateName:input_type -> zkrecipes.v1.UpdateNameRequest
-	4,  // 8: zkrecipes.v1.NamesService.UnregisterName:input_type -> zkrecipes.v1.UnregisterNameRequest
-	7,  // 9: zkrecipes.v1.NamesService.LookupName:input_type -> zkrecipes.v1.LookupNameRequest
-	9,  // 10: zkrecipes.v1.NamesService.ListNames:input_type -> zkrecipes.v1.ListNamesRequest
-	11, // 11: zkrecipes.v1.NamesService.WatchName:input_type -> zkrecipes.v1.WatchNameRequest
-	1,  // 12: zkrecipes.v1.NamesService.RegisterName:output_type -> zkrecipes.v1.RegisterNameResponse
-	3,  // 13: zkrecipes.v1.NamesService.UpdateName:output_type -> zkrecipes.v1.UpdateNameResponse
-	5,  // 14: zkrecipes.v1.NamesService.UnregisterName:output_type -> zkrecipes.v1.UnregisterNameResponse
-	8,  // 15: zkrecipes.v1.NamesService.LookupName:output_type -> zkrecipes.v1.LookupNameResponse
-	10, // 16: zkrecipes.v1.NamesService.ListNames:output_type -> zkrecipes.v1.ListNamesResponse
-	12, // 17: zkrecipes.v1.NamesService.WatchName:output_type -> zkrecipes.v1.WatchNameResponse
-	12, // [12:18] is the sub-list for method output_type
-	6,  // [6:12] is the sub-list for method input_type
-	6,  // [6:6] is the sub-list for extension type_name
-	6,  // [6:6] is the sub-list for extension extendee
-	0,  // [0:6] is the sub-list for field type_name
+	13, // 0: zkrecipes.v1.Record.since:type_name -> google.protobuf.Timestamp
+	6,  // 1: zkrecipes.v1.LookupNameResponse.record:type_name -> zkrecipes.v1.Record
+	6,  // 2: zkrecipes.v1.ListNamesResponse.records:type_name -> zkrecipes.v1.Record
+	6,  // 3: zkrecipes.v1.WatchNameResponse.record:type_name -> zkrecipes.v1.Record
+	0,  // 4: zkrecipes.v1.NamesService.RegisterName:input_type -> zkrecipes.v1.RegisterNameRequest
+	2,  // 5: zkrecipes.v1.NamesService.UpdateName:input_type -> zkrecipes.v1.UpdateNameRequest
+	4,  // 6: zkrecipes.v1.NamesService.UnregisterName:input_type -> zkrecipes.v1.UnregisterNameRequest
+	7,  // 7: zkrecipes.v1.NamesService.LookupName:input_type -> zkrecipes.v1.LookupNameRequest
+	9,  // 8: zkrecipes.v1.NamesService.ListNames:input_type -> zkrecipes.v1.ListNamesRequest
+	11, // 9: zkrecipes.v1.NamesService.WatchName:input_type -> zkrecipes.v1.WatchNameRequest
+	1,  // 10: zkrecipes.v1.NamesService.RegisterName:output_type -> zkrecipes.v1.RegisterNameResponse
+	3,  // 11: zkrecipes.v1.NamesService.UpdateName:output_type -> zkrecipes.v1.UpdateNameResponse
+	5,  // 12: zkrecipes.v1.NamesService.UnregisterName:output_type -> zkrecipes.v1.UnregisterNameResponse
+	8,  // 13: zkrecipes.v1.NamesService.LookupName:output_type -> zkrecipes.v1.LookupNameResponse
+	10, // 14: zkrecipes.v1.NamesService.ListNames:output_type -> zkrecipes.v1.ListNamesResponse
+	12, // 15: zkrecipes.v1.NamesService.WatchName:output_type -> zkrecipes.v1.WatchNameResponse
+	10, // [10:16] is the sub-list for method output_type
+	4,  // [4:10] is the sub-list for method input_type
+	4,  // [4:4] is the sub-list for extension type_name
+	4,  // [4:4] is the sub-list for extension extendee
+	0,  // [0:4] is the sub-list for field type_name
 }
 
 func init() { file_zkrecipes_v1_names_proto_init() }
@@ -899,7 +854,6 @@ func file_zkrecipes_v1_names_proto_init() {
 	if File_zkrecipes_v1_names_proto != nil {
 		return
 	}
-	file_zkrecipes_v1_grant_proto_init()
 	type x struct{}
 	out := protoimpl.TypeBuilder{
 		File: protoimpl.DescBuilder{

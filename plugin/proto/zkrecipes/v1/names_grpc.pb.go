@@ -32,15 +32,15 @@ const (
 // For semantics around ctx use and closing/ending streaming RPCs, please refer to https://pkg.go.dev/google.golang.org/grpc/?tab=doc#ClientConn.NewStream.
 //
 // NamesService is the name service recipe. A registration that lasts as long as the
-// session is a grant, and ends with GrantService.Release.
+// session is a grant: it begins with GrantService.Acquire, and ends with
+// GrantService.Release.
 type NamesServiceClient interface {
-	// RegisterName registers a name. Without persistent, a caller that stops waiting must
-	// abandon the call, as for LockService.Acquire. With persistent, the name remains
-	// when the session ends, and a call that is cut off has an unknown outcome.
+	// RegisterName registers a name that remains when the session ends. A call that is cut
+	// off has an unknown outcome.
 	RegisterName(ctx context.Context, in *RegisterNameRequest, opts ...grpc.CallOption) (*RegisterNameResponse, error)
 	// UpdateName replaces the data of a registration.
 	UpdateName(ctx context.Context, in *UpdateNameRequest, opts ...grpc.CallOption) (*UpdateNameResponse, error)
-	// UnregisterName deletes a name that was registered with persistent.
+	// UnregisterName deletes a name that was registered with RegisterName.
 	UnregisterName(ctx context.Context, in *UnregisterNameRequest, opts ...grpc.CallOption) (*UnregisterNameResponse, error)
 	// LookupName returns the registration of a name or fails with NO_NODE.
 	LookupName(ctx context.Context, in *LookupNameRequest, opts ...grpc.CallOption) (*LookupNameResponse, error)
@@ -133,15 +133,15 @@ type NamesService_WatchNameClient = grpc.ServerStreamingClient[WatchNameResponse
 // for forward compatibility.
 //
 // NamesService is the name service recipe. A registration that lasts as long as the
-// session is a grant, and ends with GrantService.Release.
+// session is a grant: it begins with GrantService.Acquire, and ends with
+// GrantService.Release.
 type NamesServiceServer interface {
-	// RegisterName registers a name. Without persistent, a caller that stops waiting must
-	// abandon the call, as for LockService.Acquire. With persistent, the name remains
-	// when the session ends, and a call that is cut off has an unknown outcome.
+	// RegisterName registers a name that remains when the session ends. A call that is cut
+	// off has an unknown outcome.
 	RegisterName(context.Context, *RegisterNameRequest) (*RegisterNameResponse, error)
 	// UpdateName replaces the data of a registration.
 	UpdateName(context.Context, *UpdateNameRequest) (*UpdateNameResponse, error)
-	// UnregisterName deletes a name that was registered with persistent.
+	// UnregisterName deletes a name that was registered with RegisterName.
 	UnregisterName(context.Context, *UnregisterNameRequest) (*UnregisterNameResponse, error)
 	// LookupName returns the registration of a name or fails with NO_NODE.
 	LookupName(context.Context, *LookupNameRequest) (*LookupNameResponse, error)

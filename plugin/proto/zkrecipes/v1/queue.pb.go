@@ -22,38 +22,35 @@ const (
 	_ = protoimpl.EnforceVersion(protoimpl.MaxVersion - 20)
 )
 
-// QueueRef names a queue and its configuration.
-type QueueRef struct {
+// Queue configures a queue.
+type Queue struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
-	Path  string                 `protobuf:"bytes,1,opt,name=path,proto3" json:"path,omitempty"`
 	// Selects the priority queue of the path, which is separate from its queue.
-	Priority bool `protobuf:"varint,2,opt,name=priority,proto3" json:"priority,omitempty"`
+	Priority bool `protobuf:"varint,1,opt,name=priority,proto3" json:"priority,omitempty"`
 	// Put elements that are deleted with the session.
-	Ephemeral bool `protobuf:"varint,3,opt,name=ephemeral,proto3" json:"ephemeral,omitempty"`
+	Ephemeral bool `protobuf:"varint,2,opt,name=ephemeral,proto3" json:"ephemeral,omitempty"`
 	// Number of elements at which puts wait; 0 means no bound.
-	Capacity int32 `protobuf:"varint,4,opt,name=capacity,proto3" json:"capacity,omitempty"`
+	Capacity int32 `protobuf:"varint,3,opt,name=capacity,proto3" json:"capacity,omitempty"`
 	// Deliveries after which an element is a dead letter; 0 means no limit.
-	MaxDeliveries int32 `protobuf:"varint,5,opt,name=max_deliveries,json=maxDeliveries,proto3" json:"max_deliveries,omitempty"`
-	// As AcquireRequest.dialect. Elements can be received only in the default dialect.
-	Dialect       string `protobuf:"bytes,6,opt,name=dialect,proto3" json:"dialect,omitempty"`
+	MaxDeliveries int32 `protobuf:"varint,4,opt,name=max_deliveries,json=maxDeliveries,proto3" json:"max_deliveries,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
 
-func (x *QueueRef) Reset() {
-	*x = QueueRef{}
+func (x *Queue) Reset() {
+	*x = Queue{}
 	mi := &file_zkrecipes_v1_queue_proto_msgTypes[0]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
 
-func (x *QueueRef) String() string {
+func (x *Queue) String() string {
 	return protoimpl.X.MessageStringOf(x)
 }
 
-func (*QueueRef) ProtoMessage() {}
+func (*Queue) ProtoMessage() {}
 
-func (x *QueueRef) ProtoReflect() protoreflect.Message {
+func (x *Queue) ProtoReflect() protoreflect.Message {
 	mi := &file_zkrecipes_v1_queue_proto_msgTypes[0]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
@@ -65,51 +62,37 @@ func (x *QueueRef) ProtoReflect() protoreflect.Message {
 	return mi.MessageOf(x)
 }
 
-// Deprecated: Use QueueRef.ProtoReflect.Descriptor instead.
-func (*QueueRef) Descriptor() ([]byte, []int) {
+// Deprecated: Use Queue.ProtoReflect.Descriptor instead.
+func (*Queue) Descriptor() ([]byte, []int) {
 	return file_zkrecipes_v1_queue_proto_rawDescGZIP(), []int{0}
 }
 
-func (x *QueueRef) GetPath() string {
-	if x != nil {
-		return x.Path
-	}
-	return ""
-}
-
-func (x *QueueRef) GetPriority() bool {
+func (x *Queue) GetPriority() bool {
 	if x != nil {
 		return x.Priority
 	}
 	return false
 }
 
-func (x *QueueRef) GetEphemeral() bool {
+func (x *Queue) GetEphemeral() bool {
 	if x != nil {
 		return x.Ephemeral
 	}
 	return false
 }
 
-func (x *QueueRef) GetCapacity() int32 {
+func (x *Queue) GetCapacity() int32 {
 	if x != nil {
 		return x.Capacity
 	}
 	return 0
 }
 
-func (x *QueueRef) GetMaxDeliveries() int32 {
+func (x *Queue) GetMaxDeliveries() int32 {
 	if x != nil {
 		return x.MaxDeliveries
 	}
 	return 0
-}
-
-func (x *QueueRef) GetDialect() string {
-	if x != nil {
-		return x.Dialect
-	}
-	return ""
 }
 
 // Element is an element of a queue.
@@ -187,16 +170,19 @@ func (x *Element) GetPut() *timestamppb.Timestamp {
 type PutElementsRequest struct {
 	state   protoimpl.MessageState `protogen:"open.v1"`
 	Session string                 `protobuf:"bytes,1,opt,name=session,proto3" json:"session,omitempty"`
-	Queue   *QueueRef              `protobuf:"bytes,2,opt,name=queue,proto3" json:"queue,omitempty"`
+	Path    string                 `protobuf:"bytes,2,opt,name=path,proto3" json:"path,omitempty"`
+	// As AcquireRequest.dialect.
+	Dialect string `protobuf:"bytes,3,opt,name=dialect,proto3" json:"dialect,omitempty"`
+	Queue   *Queue `protobuf:"bytes,4,opt,name=queue,proto3" json:"queue,omitempty"`
 	// From 0 to 99, lower first; 0 for a queue without priorities.
-	Priority int32 `protobuf:"varint,3,opt,name=priority,proto3" json:"priority,omitempty"`
+	Priority int32 `protobuf:"varint,5,opt,name=priority,proto3" json:"priority,omitempty"`
 	// All are put, next to each other, or none is.
-	Data [][]byte `protobuf:"bytes,4,rep,name=data,proto3" json:"data,omitempty"`
+	Data [][]byte `protobuf:"bytes,6,rep,name=data,proto3" json:"data,omitempty"`
 	// Optional, and used for no other request in this session. GrantService.Abandon with
 	// this id ends the wait, and the answer to this call reports whether anything was
 	// put. If the call is cancelled instead, there is no answer. A call with the same id
 	// is not a repetition.
-	RequestId     string `protobuf:"bytes,5,opt,name=request_id,json=requestId,proto3" json:"request_id,omitempty"`
+	RequestId     string `protobuf:"bytes,7,opt,name=request_id,json=requestId,proto3" json:"request_id,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -238,7 +224,21 @@ func (x *PutElementsRequest) GetSession() string {
 	return ""
 }
 
-func (x *PutElementsRequest) GetQueue() *QueueRef {
+func (x *PutElementsRequest) GetPath() string {
+	if x != nil {
+		return x.Path
+	}
+	return ""
+}
+
+func (x *PutElementsRequest) GetDialect() string {
+	if x != nil {
+		return x.Dialect
+	}
+	return ""
+}
+
+func (x *PutElementsRequest) GetQueue() *Queue {
 	if x != nil {
 		return x.Queue
 	}
@@ -311,153 +311,23 @@ func (x *PutElementsResponse) GetIds() []string {
 	return nil
 }
 
-// ReceiveElementRequest asks for a delivery.
-type ReceiveElementRequest struct {
-	state   protoimpl.MessageState `protogen:"open.v1"`
-	Session string                 `protobuf:"bytes,1,opt,name=session,proto3" json:"session,omitempty"`
-	// As AcquireRequest.request_id.
-	RequestId string    `protobuf:"bytes,2,opt,name=request_id,json=requestId,proto3" json:"request_id,omitempty"`
-	Queue     *QueueRef `protobuf:"bytes,3,opt,name=queue,proto3" json:"queue,omitempty"`
-	// As AcquireRequest.resumed.
-	Resumed       *Grant `protobuf:"bytes,4,opt,name=resumed,proto3" json:"resumed,omitempty"`
-	unknownFields protoimpl.UnknownFields
-	sizeCache     protoimpl.SizeCache
-}
-
-func (x *ReceiveElementRequest) Reset() {
-	*x = ReceiveElementRequest{}
-	mi := &file_zkrecipes_v1_queue_proto_msgTypes[4]
-	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
-	ms.StoreMessageInfo(mi)
-}
-
-func (x *ReceiveElementRequest) String() string {
-	return protoimpl.X.MessageStringOf(x)
-}
-
-func (*ReceiveElementRequest) ProtoMessage() {}
-
-func (x *ReceiveElementRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_zkrecipes_v1_queue_proto_msgTypes[4]
-	if x != nil {
-		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
-		if ms.LoadMessageInfo() == nil {
-			ms.StoreMessageInfo(mi)
-		}
-		return ms
-	}
-	return mi.MessageOf(x)
-}
-
-// Deprecated: Use ReceiveElementRequest.ProtoReflect.Descriptor instead.
-func (*ReceiveElementRequest) Descriptor() ([]byte, []int) {
-	return file_zkrecipes_v1_queue_proto_rawDescGZIP(), []int{4}
-}
-
-func (x *ReceiveElementRequest) GetSession() string {
-	if x != nil {
-		return x.Session
-	}
-	return ""
-}
-
-func (x *ReceiveElementRequest) GetRequestId() string {
-	if x != nil {
-		return x.RequestId
-	}
-	return ""
-}
-
-func (x *ReceiveElementRequest) GetQueue() *QueueRef {
-	if x != nil {
-		return x.Queue
-	}
-	return nil
-}
-
-func (x *ReceiveElementRequest) GetResumed() *Grant {
-	if x != nil {
-		return x.Resumed
-	}
-	return nil
-}
-
-// ReceiveElementResponse is a delivery.
-type ReceiveElementResponse struct {
-	state   protoimpl.MessageState `protogen:"open.v1"`
-	Grant   *Grant                 `protobuf:"bytes,1,opt,name=grant,proto3" json:"grant,omitempty"`
-	Element *Element               `protobuf:"bytes,2,opt,name=element,proto3" json:"element,omitempty"`
-	// Number of deliveries of the element, including this one.
-	Attempt       int32 `protobuf:"varint,3,opt,name=attempt,proto3" json:"attempt,omitempty"`
-	unknownFields protoimpl.UnknownFields
-	sizeCache     protoimpl.SizeCache
-}
-
-func (x *ReceiveElementResponse) Reset() {
-	*x = ReceiveElementResponse{}
-	mi := &file_zkrecipes_v1_queue_proto_msgTypes[5]
-	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
-	ms.StoreMessageInfo(mi)
-}
-
-func (x *ReceiveElementResponse) String() string {
-	return protoimpl.X.MessageStringOf(x)
-}
-
-func (*ReceiveElementResponse) ProtoMessage() {}
-
-func (x *ReceiveElementResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_zkrecipes_v1_queue_proto_msgTypes[5]
-	if x != nil {
-		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
-		if ms.LoadMessageInfo() == nil {
-			ms.StoreMessageInfo(mi)
-		}
-		return ms
-	}
-	return mi.MessageOf(x)
-}
-
-// Deprecated: Use ReceiveElementResponse.ProtoReflect.Descriptor instead.
-func (*ReceiveElementResponse) Descriptor() ([]byte, []int) {
-	return file_zkrecipes_v1_queue_proto_rawDescGZIP(), []int{5}
-}
-
-func (x *ReceiveElementResponse) GetGrant() *Grant {
-	if x != nil {
-		return x.Grant
-	}
-	return nil
-}
-
-func (x *ReceiveElementResponse) GetElement() *Element {
-	if x != nil {
-		return x.Element
-	}
-	return nil
-}
-
-func (x *ReceiveElementResponse) GetAttempt() int32 {
-	if x != nil {
-		return x.Attempt
-	}
-	return 0
-}
-
 // TakeElementRequest asks for an element.
 type TakeElementRequest struct {
 	state   protoimpl.MessageState `protogen:"open.v1"`
 	Session string                 `protobuf:"bytes,1,opt,name=session,proto3" json:"session,omitempty"`
 	// As PutElementsRequest.request_id.
-	RequestId     string    `protobuf:"bytes,2,opt,name=request_id,json=requestId,proto3" json:"request_id,omitempty"`
-	Queue         *QueueRef `protobuf:"bytes,3,opt,name=queue,proto3" json:"queue,omitempty"`
+	RequestId string `protobuf:"bytes,2,opt,name=request_id,json=requestId,proto3" json:"request_id,omitempty"`
+	Path      string `protobuf:"bytes,3,opt,name=path,proto3" json:"path,omitempty"`
+	// As AcquireRequest.dialect.
+	Dialect       string `protobuf:"bytes,4,opt,name=dialect,proto3" json:"dialect,omitempty"`
+	Queue         *Queue `protobuf:"bytes,5,opt,name=queue,proto3" json:"queue,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
 
 func (x *TakeElementRequest) Reset() {
 	*x = TakeElementRequest{}
-	mi := &file_zkrecipes_v1_queue_proto_msgTypes[6]
+	mi := &file_zkrecipes_v1_queue_proto_msgTypes[4]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -469,7 +339,7 @@ func (x *TakeElementRequest) String() string {
 func (*TakeElementRequest) ProtoMessage() {}
 
 func (x *TakeElementRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_zkrecipes_v1_queue_proto_msgTypes[6]
+	mi := &file_zkrecipes_v1_queue_proto_msgTypes[4]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -482,7 +352,7 @@ func (x *TakeElementRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use TakeElementRequest.ProtoReflect.Descriptor instead.
 func (*TakeElementRequest) Descriptor() ([]byte, []int) {
-	return file_zkrecipes_v1_queue_proto_rawDescGZIP(), []int{6}
+	return file_zkrecipes_v1_queue_proto_rawDescGZIP(), []int{4}
 }
 
 func (x *TakeElementRequest) GetSession() string {
@@ -499,7 +369,21 @@ func (x *TakeElementRequest) GetRequestId() string {
 	return ""
 }
 
-func (x *TakeElementRequest) GetQueue() *QueueRef {
+func (x *TakeElementRequest) GetPath() string {
+	if x != nil {
+		return x.Path
+	}
+	return ""
+}
+
+func (x *TakeElementRequest) GetDialect() string {
+	if x != nil {
+		return x.Dialect
+	}
+	return ""
+}
+
+func (x *TakeElementRequest) GetQueue() *Queue {
 	if x != nil {
 		return x.Queue
 	}
@@ -515,7 +399,7 @@ type TakeElementResponse struct {
 
 func (x *TakeElementResponse) Reset() {
 	*x = TakeElementResponse{}
-	mi := &file_zkrecipes_v1_queue_proto_msgTypes[7]
+	mi := &file_zkrecipes_v1_queue_proto_msgTypes[5]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -527,7 +411,7 @@ func (x *TakeElementResponse) String() string {
 func (*TakeElementResponse) ProtoMessage() {}
 
 func (x *TakeElementResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_zkrecipes_v1_queue_proto_msgTypes[7]
+	mi := &file_zkrecipes_v1_queue_proto_msgTypes[5]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -540,7 +424,7 @@ func (x *TakeElementResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use TakeElementResponse.ProtoReflect.Descriptor instead.
 func (*TakeElementResponse) Descriptor() ([]byte, []int) {
-	return file_zkrecipes_v1_queue_proto_rawDescGZIP(), []int{7}
+	return file_zkrecipes_v1_queue_proto_rawDescGZIP(), []int{5}
 }
 
 func (x *TakeElementResponse) GetElement() *Element {
@@ -561,7 +445,7 @@ type AcknowledgeElementRequest struct {
 
 func (x *AcknowledgeElementRequest) Reset() {
 	*x = AcknowledgeElementRequest{}
-	mi := &file_zkrecipes_v1_queue_proto_msgTypes[8]
+	mi := &file_zkrecipes_v1_queue_proto_msgTypes[6]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -573,7 +457,7 @@ func (x *AcknowledgeElementRequest) String() string {
 func (*AcknowledgeElementRequest) ProtoMessage() {}
 
 func (x *AcknowledgeElementRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_zkrecipes_v1_queue_proto_msgTypes[8]
+	mi := &file_zkrecipes_v1_queue_proto_msgTypes[6]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -586,7 +470,7 @@ func (x *AcknowledgeElementRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use AcknowledgeElementRequest.ProtoReflect.Descriptor instead.
 func (*AcknowledgeElementRequest) Descriptor() ([]byte, []int) {
-	return file_zkrecipes_v1_queue_proto_rawDescGZIP(), []int{8}
+	return file_zkrecipes_v1_queue_proto_rawDescGZIP(), []int{6}
 }
 
 func (x *AcknowledgeElementRequest) GetSession() string {
@@ -611,7 +495,7 @@ type AcknowledgeElementResponse struct {
 
 func (x *AcknowledgeElementResponse) Reset() {
 	*x = AcknowledgeElementResponse{}
-	mi := &file_zkrecipes_v1_queue_proto_msgTypes[9]
+	mi := &file_zkrecipes_v1_queue_proto_msgTypes[7]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -623,7 +507,7 @@ func (x *AcknowledgeElementResponse) String() string {
 func (*AcknowledgeElementResponse) ProtoMessage() {}
 
 func (x *AcknowledgeElementResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_zkrecipes_v1_queue_proto_msgTypes[9]
+	mi := &file_zkrecipes_v1_queue_proto_msgTypes[7]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -636,21 +520,24 @@ func (x *AcknowledgeElementResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use AcknowledgeElementResponse.ProtoReflect.Descriptor instead.
 func (*AcknowledgeElementResponse) Descriptor() ([]byte, []int) {
-	return file_zkrecipes_v1_queue_proto_rawDescGZIP(), []int{9}
+	return file_zkrecipes_v1_queue_proto_rawDescGZIP(), []int{7}
 }
 
 // PeekElementRequest names a queue.
 type PeekElementRequest struct {
-	state         protoimpl.MessageState `protogen:"open.v1"`
-	Session       string                 `protobuf:"bytes,1,opt,name=session,proto3" json:"session,omitempty"`
-	Queue         *QueueRef              `protobuf:"bytes,2,opt,name=queue,proto3" json:"queue,omitempty"`
+	state   protoimpl.MessageState `protogen:"open.v1"`
+	Session string                 `protobuf:"bytes,1,opt,name=session,proto3" json:"session,omitempty"`
+	Path    string                 `protobuf:"bytes,2,opt,name=path,proto3" json:"path,omitempty"`
+	// As AcquireRequest.dialect.
+	Dialect       string `protobuf:"bytes,3,opt,name=dialect,proto3" json:"dialect,omitempty"`
+	Queue         *Queue `protobuf:"bytes,4,opt,name=queue,proto3" json:"queue,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
 
 func (x *PeekElementRequest) Reset() {
 	*x = PeekElementRequest{}
-	mi := &file_zkrecipes_v1_queue_proto_msgTypes[10]
+	mi := &file_zkrecipes_v1_queue_proto_msgTypes[8]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -662,7 +549,7 @@ func (x *PeekElementRequest) String() string {
 func (*PeekElementRequest) ProtoMessage() {}
 
 func (x *PeekElementRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_zkrecipes_v1_queue_proto_msgTypes[10]
+	mi := &file_zkrecipes_v1_queue_proto_msgTypes[8]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -675,7 +562,7 @@ func (x *PeekElementRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use PeekElementRequest.ProtoReflect.Descriptor instead.
 func (*PeekElementRequest) Descriptor() ([]byte, []int) {
-	return file_zkrecipes_v1_queue_proto_rawDescGZIP(), []int{10}
+	return file_zkrecipes_v1_queue_proto_rawDescGZIP(), []int{8}
 }
 
 func (x *PeekElementRequest) GetSession() string {
@@ -685,7 +572,21 @@ func (x *PeekElementRequest) GetSession() string {
 	return ""
 }
 
-func (x *PeekElementRequest) GetQueue() *QueueRef {
+func (x *PeekElementRequest) GetPath() string {
+	if x != nil {
+		return x.Path
+	}
+	return ""
+}
+
+func (x *PeekElementRequest) GetDialect() string {
+	if x != nil {
+		return x.Dialect
+	}
+	return ""
+}
+
+func (x *PeekElementRequest) GetQueue() *Queue {
 	if x != nil {
 		return x.Queue
 	}
@@ -701,7 +602,7 @@ type PeekElementResponse struct {
 
 func (x *PeekElementResponse) Reset() {
 	*x = PeekElementResponse{}
-	mi := &file_zkrecipes_v1_queue_proto_msgTypes[11]
+	mi := &file_zkrecipes_v1_queue_proto_msgTypes[9]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -713,7 +614,7 @@ func (x *PeekElementResponse) String() string {
 func (*PeekElementResponse) ProtoMessage() {}
 
 func (x *PeekElementResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_zkrecipes_v1_queue_proto_msgTypes[11]
+	mi := &file_zkrecipes_v1_queue_proto_msgTypes[9]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -726,7 +627,7 @@ func (x *PeekElementResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use PeekElementResponse.ProtoReflect.Descriptor instead.
 func (*PeekElementResponse) Descriptor() ([]byte, []int) {
-	return file_zkrecipes_v1_queue_proto_rawDescGZIP(), []int{11}
+	return file_zkrecipes_v1_queue_proto_rawDescGZIP(), []int{9}
 }
 
 func (x *PeekElementResponse) GetElement() *Element {
@@ -738,16 +639,19 @@ func (x *PeekElementResponse) GetElement() *Element {
 
 // CountElementsRequest names a queue.
 type CountElementsRequest struct {
-	state         protoimpl.MessageState `protogen:"open.v1"`
-	Session       string                 `protobuf:"bytes,1,opt,name=session,proto3" json:"session,omitempty"`
-	Queue         *QueueRef              `protobuf:"bytes,2,opt,name=queue,proto3" json:"queue,omitempty"`
+	state   protoimpl.MessageState `protogen:"open.v1"`
+	Session string                 `protobuf:"bytes,1,opt,name=session,proto3" json:"session,omitempty"`
+	Path    string                 `protobuf:"bytes,2,opt,name=path,proto3" json:"path,omitempty"`
+	// As AcquireRequest.dialect.
+	Dialect       string `protobuf:"bytes,3,opt,name=dialect,proto3" json:"dialect,omitempty"`
+	Queue         *Queue `protobuf:"bytes,4,opt,name=queue,proto3" json:"queue,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
 
 func (x *CountElementsRequest) Reset() {
 	*x = CountElementsRequest{}
-	mi := &file_zkrecipes_v1_queue_proto_msgTypes[12]
+	mi := &file_zkrecipes_v1_queue_proto_msgTypes[10]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -759,7 +663,7 @@ func (x *CountElementsRequest) String() string {
 func (*CountElementsRequest) ProtoMessage() {}
 
 func (x *CountElementsRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_zkrecipes_v1_queue_proto_msgTypes[12]
+	mi := &file_zkrecipes_v1_queue_proto_msgTypes[10]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -772,7 +676,7 @@ func (x *CountElementsRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use CountElementsRequest.ProtoReflect.Descriptor instead.
 func (*CountElementsRequest) Descriptor() ([]byte, []int) {
-	return file_zkrecipes_v1_queue_proto_rawDescGZIP(), []int{12}
+	return file_zkrecipes_v1_queue_proto_rawDescGZIP(), []int{10}
 }
 
 func (x *CountElementsRequest) GetSession() string {
@@ -782,7 +686,21 @@ func (x *CountElementsRequest) GetSession() string {
 	return ""
 }
 
-func (x *CountElementsRequest) GetQueue() *QueueRef {
+func (x *CountElementsRequest) GetPath() string {
+	if x != nil {
+		return x.Path
+	}
+	return ""
+}
+
+func (x *CountElementsRequest) GetDialect() string {
+	if x != nil {
+		return x.Dialect
+	}
+	return ""
+}
+
+func (x *CountElementsRequest) GetQueue() *Queue {
 	if x != nil {
 		return x.Queue
 	}
@@ -798,7 +716,7 @@ type CountElementsResponse struct {
 
 func (x *CountElementsResponse) Reset() {
 	*x = CountElementsResponse{}
-	mi := &file_zkrecipes_v1_queue_proto_msgTypes[13]
+	mi := &file_zkrecipes_v1_queue_proto_msgTypes[11]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -810,7 +728,7 @@ func (x *CountElementsResponse) String() string {
 func (*CountElementsResponse) ProtoMessage() {}
 
 func (x *CountElementsResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_zkrecipes_v1_queue_proto_msgTypes[13]
+	mi := &file_zkrecipes_v1_queue_proto_msgTypes[11]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -823,7 +741,7 @@ func (x *CountElementsResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use CountElementsResponse.ProtoReflect.Descriptor instead.
 func (*CountElementsResponse) Descriptor() ([]byte, []int) {
-	return file_zkrecipes_v1_queue_proto_rawDescGZIP(), []int{13}
+	return file_zkrecipes_v1_queue_proto_rawDescGZIP(), []int{11}
 }
 
 func (x *CountElementsResponse) GetCount() int64 {
@@ -835,16 +753,19 @@ func (x *CountElementsResponse) GetCount() int64 {
 
 // ListDeadLettersRequest names a queue.
 type ListDeadLettersRequest struct {
-	state         protoimpl.MessageState `protogen:"open.v1"`
-	Session       string                 `protobuf:"bytes,1,opt,name=session,proto3" json:"session,omitempty"`
-	Queue         *QueueRef              `protobuf:"bytes,2,opt,name=queue,proto3" json:"queue,omitempty"`
+	state   protoimpl.MessageState `protogen:"open.v1"`
+	Session string                 `protobuf:"bytes,1,opt,name=session,proto3" json:"session,omitempty"`
+	Path    string                 `protobuf:"bytes,2,opt,name=path,proto3" json:"path,omitempty"`
+	// As AcquireRequest.dialect.
+	Dialect       string `protobuf:"bytes,3,opt,name=dialect,proto3" json:"dialect,omitempty"`
+	Queue         *Queue `protobuf:"bytes,4,opt,name=queue,proto3" json:"queue,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
 
 func (x *ListDeadLettersRequest) Reset() {
 	*x = ListDeadLettersRequest{}
-	mi := &file_zkrecipes_v1_queue_proto_msgTypes[14]
+	mi := &file_zkrecipes_v1_queue_proto_msgTypes[12]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -856,7 +777,7 @@ func (x *ListDeadLettersRequest) String() string {
 func (*ListDeadLettersRequest) ProtoMessage() {}
 
 func (x *ListDeadLettersRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_zkrecipes_v1_queue_proto_msgTypes[14]
+	mi := &file_zkrecipes_v1_queue_proto_msgTypes[12]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -869,7 +790,7 @@ func (x *ListDeadLettersRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ListDeadLettersRequest.ProtoReflect.Descriptor instead.
 func (*ListDeadLettersRequest) Descriptor() ([]byte, []int) {
-	return file_zkrecipes_v1_queue_proto_rawDescGZIP(), []int{14}
+	return file_zkrecipes_v1_queue_proto_rawDescGZIP(), []int{12}
 }
 
 func (x *ListDeadLettersRequest) GetSession() string {
@@ -879,7 +800,21 @@ func (x *ListDeadLettersRequest) GetSession() string {
 	return ""
 }
 
-func (x *ListDeadLettersRequest) GetQueue() *QueueRef {
+func (x *ListDeadLettersRequest) GetPath() string {
+	if x != nil {
+		return x.Path
+	}
+	return ""
+}
+
+func (x *ListDeadLettersRequest) GetDialect() string {
+	if x != nil {
+		return x.Dialect
+	}
+	return ""
+}
+
+func (x *ListDeadLettersRequest) GetQueue() *Queue {
 	if x != nil {
 		return x.Queue
 	}
@@ -895,7 +830,7 @@ type ListDeadLettersResponse struct {
 
 func (x *ListDeadLettersResponse) Reset() {
 	*x = ListDeadLettersResponse{}
-	mi := &file_zkrecipes_v1_queue_proto_msgTypes[15]
+	mi := &file_zkrecipes_v1_queue_proto_msgTypes[13]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -907,7 +842,7 @@ func (x *ListDeadLettersResponse) String() string {
 func (*ListDeadLettersResponse) ProtoMessage() {}
 
 func (x *ListDeadLettersResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_zkrecipes_v1_queue_proto_msgTypes[15]
+	mi := &file_zkrecipes_v1_queue_proto_msgTypes[13]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -920,7 +855,7 @@ func (x *ListDeadLettersResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ListDeadLettersResponse.ProtoReflect.Descriptor instead.
 func (*ListDeadLettersResponse) Descriptor() ([]byte, []int) {
-	return file_zkrecipes_v1_queue_proto_rawDescGZIP(), []int{15}
+	return file_zkrecipes_v1_queue_proto_rawDescGZIP(), []int{13}
 }
 
 func (x *ListDeadLettersResponse) GetElements() []*Element {
@@ -934,68 +869,65 @@ var File_zkrecipes_v1_queue_proto protoreflect.FileDescriptor
 
 const file_zkrecipes_v1_queue_proto_rawDesc = "" +
 	"\n" +
-	"\x18zkrecipes/v1/queue.proto\x12\fzkrecipes.v1\x1a\x1fgoogle/protobuf/timestamp.proto\x1a\x18zkrecipes/v1/grant.proto\"\xb5\x01\n" +
-	"\bQueueRef\x12\x12\n" +
-	"\x04path\x18\x01 \x01(\tR\x04path\x12\x1a\n" +
-	"\bpriority\x18\x02 \x01(\bR\bpriority\x12\x1c\n" +
-	"\tephemeral\x18\x03 \x01(\bR\tephemeral\x12\x1a\n" +
-	"\bcapacity\x18\x04 \x01(\x05R\bcapacity\x12%\n" +
-	"\x0emax_deliveries\x18\x05 \x01(\x05R\rmaxDeliveries\x12\x18\n" +
-	"\adialect\x18\x06 \x01(\tR\adialect\"w\n" +
+	"\x18zkrecipes/v1/queue.proto\x12\fzkrecipes.v1\x1a\x1fgoogle/protobuf/timestamp.proto\"\x84\x01\n" +
+	"\x05Queue\x12\x1a\n" +
+	"\bpriority\x18\x01 \x01(\bR\bpriority\x12\x1c\n" +
+	"\tephemeral\x18\x02 \x01(\bR\tephemeral\x12\x1a\n" +
+	"\bcapacity\x18\x03 \x01(\x05R\bcapacity\x12%\n" +
+	"\x0emax_deliveries\x18\x04 \x01(\x05R\rmaxDeliveries\"w\n" +
 	"\aElement\x12\x0e\n" +
 	"\x02id\x18\x01 \x01(\tR\x02id\x12\x1a\n" +
 	"\bpriority\x18\x02 \x01(\x05R\bpriority\x12\x12\n" +
 	"\x04data\x18\x03 \x01(\fR\x04data\x12,\n" +
-	"\x03put\x18\x04 \x01(\v2\x1a.google.protobuf.TimestampR\x03put\"\xab\x01\n" +
+	"\x03put\x18\x04 \x01(\v2\x1a.google.protobuf.TimestampR\x03put\"\xd6\x01\n" +
 	"\x12PutElementsRequest\x12\x18\n" +
-	"\asession\x18\x01 \x01(\tR\asession\x12,\n" +
-	"\x05queue\x18\x02 \x01(\v2\x16.zkrecipes.v1.QueueRefR\x05queue\x12\x1a\n" +
-	"\bpriority\x18\x03 \x01(\x05R\bpriority\x12\x12\n" +
-	"\x04data\x18\x04 \x03(\fR\x04data\x12\x1d\n" +
+	"\asession\x18\x01 \x01(\tR\asession\x12\x12\n" +
+	"\x04path\x18\x02 \x01(\tR\x04path\x12\x18\n" +
+	"\adialect\x18\x03 \x01(\tR\adialect\x12)\n" +
+	"\x05queue\x18\x04 \x01(\v2\x13.zkrecipes.v1.QueueR\x05queue\x12\x1a\n" +
+	"\bpriority\x18\x05 \x01(\x05R\bpriority\x12\x12\n" +
+	"\x04data\x18\x06 \x03(\fR\x04data\x12\x1d\n" +
 	"\n" +
-	"request_id\x18\x05 \x01(\tR\trequestId\"'\n" +
+	"request_id\x18\a \x01(\tR\trequestId\"'\n" +
 	"\x13PutElementsResponse\x12\x10\n" +
-	"\x03ids\x18\x01 \x03(\tR\x03ids\"\xad\x01\n" +
-	"\x15ReceiveElementRequest\x12\x18\n" +
-	"\asession\x18\x01 \x01(\tR\asession\x12\x1d\n" +
-	"\n" +
-	"request_id\x18\x02 \x01(\tR\trequestId\x12,\n" +
-	"\x05queue\x18\x03 \x01(\v2\x16.zkrecipes.v1.QueueRefR\x05queue\x12-\n" +
-	"\aresumed\x18\x04 \x01(\v2\x13.zkrecipes.v1.GrantR\aresumed\"\x8e\x01\n" +
-	"\x16ReceiveElementResponse\x12)\n" +
-	"\x05grant\x18\x01 \x01(\v2\x13.zkrecipes.v1.GrantR\x05grant\x12/\n" +
-	"\aelement\x18\x02 \x01(\v2\x15.zkrecipes.v1.ElementR\aelement\x12\x18\n" +
-	"\aattempt\x18\x03 \x01(\x05R\aattempt\"{\n" +
+	"\x03ids\x18\x01 \x03(\tR\x03ids\"\xa6\x01\n" +
 	"\x12TakeElementRequest\x12\x18\n" +
 	"\asession\x18\x01 \x01(\tR\asession\x12\x1d\n" +
 	"\n" +
-	"request_id\x18\x02 \x01(\tR\trequestId\x12,\n" +
-	"\x05queue\x18\x03 \x01(\v2\x16.zkrecipes.v1.QueueRefR\x05queue\"F\n" +
+	"request_id\x18\x02 \x01(\tR\trequestId\x12\x12\n" +
+	"\x04path\x18\x03 \x01(\tR\x04path\x12\x18\n" +
+	"\adialect\x18\x04 \x01(\tR\adialect\x12)\n" +
+	"\x05queue\x18\x05 \x01(\v2\x13.zkrecipes.v1.QueueR\x05queue\"F\n" +
 	"\x13TakeElementResponse\x12/\n" +
 	"\aelement\x18\x01 \x01(\v2\x15.zkrecipes.v1.ElementR\aelement\"T\n" +
 	"\x19AcknowledgeElementRequest\x12\x18\n" +
 	"\asession\x18\x01 \x01(\tR\asession\x12\x1d\n" +
 	"\n" +
 	"request_id\x18\x02 \x01(\tR\trequestId\"\x1c\n" +
-	"\x1aAcknowledgeElementResponse\"\\\n" +
+	"\x1aAcknowledgeElementResponse\"\x87\x01\n" +
 	"\x12PeekElementRequest\x12\x18\n" +
-	"\asession\x18\x01 \x01(\tR\asession\x12,\n" +
-	"\x05queue\x18\x02 \x01(\v2\x16.zkrecipes.v1.QueueRefR\x05queue\"F\n" +
+	"\asession\x18\x01 \x01(\tR\asession\x12\x12\n" +
+	"\x04path\x18\x02 \x01(\tR\x04path\x12\x18\n" +
+	"\adialect\x18\x03 \x01(\tR\adialect\x12)\n" +
+	"\x05queue\x18\x04 \x01(\v2\x13.zkrecipes.v1.QueueR\x05queue\"F\n" +
 	"\x13PeekElementResponse\x12/\n" +
-	"\aelement\x18\x01 \x01(\v2\x15.zkrecipes.v1.ElementR\aelement\"^\n" +
+	"\aelement\x18\x01 \x01(\v2\x15.zkrecipes.v1.ElementR\aelement\"\x89\x01\n" +
 	"\x14CountElementsRequest\x12\x18\n" +
-	"\asession\x18\x01 \x01(\tR\asession\x12,\n" +
-	"\x05queue\x18\x02 \x01(\v2\x16.zkrecipes.v1.QueueRefR\x05queue\"-\n" +
+	"\asession\x18\x01 \x01(\tR\asession\x12\x12\n" +
+	"\x04path\x18\x02 \x01(\tR\x04path\x12\x18\n" +
+	"\adialect\x18\x03 \x01(\tR\adialect\x12)\n" +
+	"\x05queue\x18\x04 \x01(\v2\x13.zkrecipes.v1.QueueR\x05queue\"-\n" +
 	"\x15CountElementsResponse\x12\x14\n" +
-	"\x05count\x18\x01 \x01(\x03R\x05count\"`\n" +
+	"\x05count\x18\x01 \x01(\x03R\x05count\"\x8b\x01\n" +
 	"\x16ListDeadLettersRequest\x12\x18\n" +
-	"\asession\x18\x01 \x01(\tR\asession\x12,\n" +
-	"\x05queue\x18\x02 \x01(\v2\x16.zkrecipes.v1.QueueRefR\x05queue\"L\n" +
+	"\asession\x18\x01 \x01(\tR\asession\x12\x12\n" +
+	"\x04path\x18\x02 \x01(\tR\x04path\x12\x18\n" +
+	"\adialect\x18\x03 \x01(\tR\adialect\x12)\n" +
+	"\x05queue\x18\x04 \x01(\v2\x13.zkrecipes.v1.QueueR\x05queue\"L\n" +
 	"\x17ListDeadLettersResponse\x121\n" +
-	"\belements\x18\x01 \x03(\v2\x15.zkrecipes.v1.ElementR\belements2\x8a\x05\n" +
+	"\belements\x18\x01 \x03(\v2\x15.zkrecipes.v1.ElementR\belements2\xad\x04\n" +
 	"\fQueueService\x12R\n" +
-	"\vPutElements\x12 .zkrecipes.v1.PutElementsRequest\x1a!.zkrecipes.v1.PutElementsResponse\x12[\n" +
-	"\x0eReceiveElement\x12#.zkrecipes.v1.ReceiveElementRequest\x1a$.zkrecipes.v1.ReceiveElementResponse\x12R\n" +
+	"\vPutElements\x12 .zkrecipes.v1.PutElementsRequest\x1a!.zkrecipes.v1.PutElementsResponse\x12R\n" +
 	"\vTakeElement\x12 .zkrecipes.v1.TakeElementRequest\x1a!.zkrecipes.v1.TakeElementResponse\x12g\n" +
 	"\x12AcknowledgeElement\x12'.zkrecipes.v1.AcknowledgeElementRequest\x1a(.zkrecipes.v1.AcknowledgeElementResponse\x12R\n" +
 	"\vPeekElement\x12 .zkrecipes.v1.PeekElementRequest\x1a!.zkrecipes.v1.PeekElementResponse\x12X\n" +
@@ -1014,60 +946,51 @@ func file_zkrecipes_v1_queue_proto_rawDescGZIP() []byte {
 	return file_zkrecipes_v1_queue_proto_rawDescData
 }
 
-var file_zkrecipes_v1_queue_proto_msgTypes = make([]protoimpl.MessageInfo, 16)
+var file_zkrecipes_v1_queue_proto_msgTypes = make([]protoimpl.MessageInfo, 14)
 var file_zkrecipes_v1_queue_proto_goTypes = []any{
-	(*QueueRef)(nil),                   // 0: zkrecipes.v1.QueueRef
+	(*Queue)(nil),                      // 0: zkrecipes.v1.Queue
 	(*Element)(nil),                    // 1: zkrecipes.v1.Element
 	(*PutElementsRequest)(nil),         // 2: zkrecipes.v1.PutElementsRequest
 	(*PutElementsResponse)(nil),        // 3: zkrecipes.v1.PutElementsResponse
-	(*ReceiveElementRequest)(nil),      // 4: zkrecipes.v1.ReceiveElementRequest
-	(*ReceiveElementResponse)(nil),     // 5: zkrecipes.v1.ReceiveElementResponse
-	(*TakeElementRequest)(nil),         // 6: zkrecipes.v1.TakeElementRequest
-	(*TakeElementResponse)(nil),        // 7: zkrecipes.v1.TakeElementResponse
-	(*AcknowledgeElementRequest)(nil),  // 8: zkrecipes.v1.AcknowledgeElementRequest
-	(*AcknowledgeElementResponse)(nil), // 9: zkrecipes.v1.AcknowledgeElementResponse
-	(*PeekElementRequest)(nil),         // 10: zkrecipes.v1.PeekElementRequest
-	(*PeekElementResponse)(nil),        // 11: zkrecipes.v1.PeekElementResponse
-	(*CountElementsRequest)(nil),       // 12: zkrecipes.v1.CountElementsRequest
-	(*CountElementsResponse)(nil),      // 13: zkrecipes.v1.CountElementsResponse
-	(*ListDeadLettersRequest)(nil),     // 14: zkrecipes.v1.ListDeadLettersRequest
-	(*ListDeadLettersResponse)(nil),    // 15: zkrecipes.v1.ListDeadLettersResponse
-	(*timestamppb.Timestamp)(nil),      // 16: google.protobuf.Timestamp
-	(*Grant)(nil),                      // 17: zkrecipes.v1.Grant
+	(*TakeElementRequest)(nil),         // 4: zkrecipes.v1.TakeElementRequest
+	(*TakeElementResponse)(nil),        // 5: zkrecipes.v1.TakeElementResponse
+	(*AcknowledgeElementRequest)(nil),  // 6: zkrecipes.v1.AcknowledgeElementRequest
+	(*AcknowledgeElementResponse)(nil), // 7: zkrecipes.v1.AcknowledgeElementResponse
+	(*PeekElementRequest)(nil),         // 8: zkrecipes.v1.PeekElementRequest
+	(*PeekElementResponse)(nil),        // 9: zkrecipes.v1.PeekElementResponse
+	(*CountElementsRequest)(nil),       // 10: zkrecipes.v1.CountElementsRequest
+	(*CountElementsResponse)(nil),      // 11: zkrecipes.v1.CountElementsResponse
+	(*ListDeadLettersRequest)(nil),     // 12: zkrecipes.v1.ListDeadLettersRequest
+	(*ListDeadLettersResponse)(nil),    // 13: zkrecipes.v1.ListDeadLettersResponse
+	(*timestamppb.Timestamp)(nil),      // 14: google.protobuf.Timestamp
 }
 var file_zkrecipes_v1_queue_proto_depIdxs = []int32{
-	16, // 0: zkrecipes.v1.Element.put:type_name -> google.protobuf.Timestamp
-	0,  // 1: zkrecipes.v1.PutElementsRequest.queue:type_name -> zkrecipes.v1.QueueRef
-	0,  // 2: zkrecipes.v1.ReceiveElementRequest.queue:type_name -> zkrecipes.v1.QueueRef
-	17, // 3: zkrecipes.v1.ReceiveElementRequest.resumed:type_name -> zkrecipes.v1.Grant
-	17, // 4: zkrecipes.v1.ReceiveElementResponse.grant:type_name -> zkrecipes.v1.Grant
-	1,  // 5: zkrecipes.v1.ReceiveElementResponse.element:type_name -> zkrecipes.v1.Element
-	0,  // 6: zkrecipes.v1.TakeElementRequest.queue:type_name -> zkrecipes.v1.QueueRef
-	1,  // 7: zkrecipes.v1.TakeElementResponse.element:type_name -> zkrecipes.v1.Element
-	0,  // 8: zkrecipes.v1.PeekElementRequest.queue:type_name -> zkrecipes.v1.QueueRef
-	1,  // 9: zkrecipes.v1.PeekElementResponse.element:type_name -> zkrecipes.v1.Element
-	0,  // 10: zkrecipes.v1.CountElementsRequest.queue:type_name -> zkrecipes.v1.QueueRef
-	0,  // 11: zkrecipes.v1.ListDeadLettersRequest.queue:type_name -> zkrecipes.v1.QueueRef
-	1,  // 12: zkrecipes.v1.ListDeadLettersResponse.elements:type_name -> zkrecipes.v1.Element
-	2,  // 13: zkrecipes.v1.QueueService.PutElements:input_type -> zkrecipes.v1.PutElementsRequest
-	4,  // 14: zkrecipes.v1.QueueService.ReceiveElement:input_type -> zkrecipes.v1.ReceiveElementRequest
-	6,  // 15: zkrecipes.v1.QueueService.TakeElement:input_type -> zkrecipes.v1.TakeElementRequest
-	8,  // 16: zkrecipes.v1.QueueService.AcknowledgeElement:input_type -> zkrecipes.v1.AcknowledgeElementRequest
-	10, // 17: zkrecipes.v1.QueueService.PeekElement:input_type -> zkrecipes.v1.PeekElementRequest
-	12, // 18: zkrecipes.v1.QueueService.CountElements:input_type -> zkrecipes.v1.CountElementsRequest
-	14, // 19: zkrecipes.v1.QueueService.ListDeadLetters:input_type -> zkrecipes.v1.ListDeadLettersRequest
-	3,  // 20: zkrecipes.v1.QueueService.PutElements:output_type -> zkrecipes.v1.PutElementsResponse
-	5,  // 21: zkrecipes.v1.QueueService.ReceiveElement:output_type -> zkrecipes.v1.ReceiveElementResponse
-	7,  // 22: zkrecipes.v1.QueueService.TakeElement:output_type -> zkrecipes.v1.TakeElementResponse
-	9,  // 23: zkrecipes.v1.QueueService.AcknowledgeElement:output_type -> zkrecipes.v1.AcknowledgeElementResponse
-	11, // 24: zkrecipes.v1.QueueService.PeekElement:output_type -> zkrecipes.v1.PeekElementResponse
-	13, // 25: zkrecipes.v1.QueueService.CountElements:output_type -> zkrecipes.v1.CountElementsResponse
-	15, // 26: zkrecipes.v1.QueueService.ListDeadLetters:output_type -> zkrecipes.v1.ListDeadLettersResponse
-	20, // [20:27] is the sub-list for method output_type
-	13, // [13:20] is the sub-list for method input_type
-	13, // [13:13] is the sub-list for extension type_name
-	13, // [13:13] is the sub-list for extension extendee
-	0,  // [0:13] is the sub-list for field type_name
+	14, // 0: zkrecipes.v1.Element.put:type_name -> google.protobuf.Timestamp
+	0,  // 1: zkrecipes.v1.PutElementsRequest.queue:type_name -> zkrecipes.v1.Queue
+	0,  // 2: zkrecipes.v1.TakeElementRequest.queue:type_name -> zkrecipes.v1.Queue
+	1,  // 3: zkrecipes.v1.TakeElementResponse.element:type_name -> zkrecipes.v1.Element
+	0,  // 4: zkrecipes.v1.PeekElementRequest.queue:type_name -> zkrecipes.v1.Queue
+	1,  // 5: zkrecipes.v1.PeekElementResponse.element:type_name -> zkrecipes.v1.Element
+	0,  // 6: zkrecipes.v1.CountElementsRequest.queue:type_name -> zkrecipes.v1.Queue
+	0,  // 7: zkrecipes.v1.ListDeadLettersRequest.queue:type_name -> zkrecipes.v1.Queue
+	1,  // 8: zkrecipes.v1.ListDeadLettersResponse.elements:type_name -> zkrecipes.v1.Element
+	2,  // 9: zkrecipes.v1.QueueService.PutElements:input_type -> zkrecipes.v1.PutElementsRequest
+	4,  // 10: zkrecipes.v1.QueueService.TakeElement:input_type -> zkrecipes.v1.TakeElementRequest
+	6,  // 11: zkrecipes.v1.QueueService.AcknowledgeElement:input_type -> zkrecipes.v1.AcknowledgeElementRequest
+	8,  // 12: zkrecipes.v1.QueueService.PeekElement:input_type -> zkrecipes.v1.PeekElementRequest
+	10, // 13: zkrecipes.v1.QueueService.CountElements:input_type -> zkrecipes.v1.CountElementsRequest
+	12, // 14: zkrecipes.v1.QueueService.ListDeadLetters:input_type -> zkrecipes.v1.ListDeadLettersRequest
+	3,  // 15: zkrecipes.v1.QueueService.PutElements:output_type -> zkrecipes.v1.PutElementsResponse
+	5,  // 16: zkrecipes.v1.QueueService.TakeElement:output_type -> zkrecipes.v1.TakeElementResponse
+	7,  // 17: zkrecipes.v1.QueueService.AcknowledgeElement:output_type -> zkrecipes.v1.AcknowledgeElementResponse
+	9,  // 18: zkrecipes.v1.QueueService.PeekElement:output_type -> zkrecipes.v1.PeekElementResponse
+	11, // 19: zkrecipes.v1.QueueService.CountElements:output_type -> zkrecipes.v1.CountElementsResponse
+	13, // 20: zkrecipes.v1.QueueService.ListDeadLetters:output_type -> zkrecipes.v1.ListDeadLettersResponse
+	15, // [15:21] is the sub-list for method output_type
+	9,  // [9:15] is the sub-list for method input_type
+	9,  // [9:9] is the sub-list for extension type_name
+	9,  // [9:9] is the sub-list for extension extendee
+	0,  // [0:9] is the sub-list for field type_name
 }
 
 func init() { file_zkrecipes_v1_queue_proto_init() }
@@ -1075,14 +998,13 @@ func file_zkrecipes_v1_queue_proto_init() {
 	if File_zkrecipes_v1_queue_proto != nil {
 		return
 	}
-	file_zkrecipes_v1_grant_proto_init()
 	type x struct{}
 	out := protoimpl.TypeBuilder{
 		File: protoimpl.DescBuilder{
 			GoPackagePath: reflect.TypeOf(x{}).PkgPath(),
 			RawDescriptor: unsafe.Slice(unsafe.StringData(file_zkrecipes_v1_queue_proto_rawDesc), len(file_zkrecipes_v1_queue_proto_rawDesc)),
 			NumEnums:      0,
-			NumMessages:   16,
+			NumMessages:   14,
 			NumExtensions: 0,
 			NumServices:   1,
 		},

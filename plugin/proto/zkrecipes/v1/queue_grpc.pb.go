@@ -20,7 +20,6 @@ const _ = grpc.SupportPackageIsVersion9
 
 const (
 	QueueService_PutElements_FullMethodName        = "/zkrecipes.v1.QueueService/PutElements"
-	QueueService_ReceiveElement_FullMethodName     = "/zkrecipes.v1.QueueService/ReceiveElement"
 	QueueService_TakeElement_FullMethodName        = "/zkrecipes.v1.QueueService/TakeElement"
 	QueueService_AcknowledgeElement_FullMethodName = "/zkrecipes.v1.QueueService/AcknowledgeElement"
 	QueueService_PeekElement_FullMethodName        = "/zkrecipes.v1.QueueService/PeekElement"
@@ -33,8 +32,9 @@ const (
 // For semantics around ctx use and closing/ending streaming RPCs, please refer to https://pkg.go.dev/google.golang.org/grpc/?tab=doc#ClientConn.NewStream.
 //
 // QueueService is the queue and the priority queue. A delivery is a grant:
-// GrantService.Release returns it, Write writes while its claim exists, Watch reports
-// the loss of the claim, and Abandon returns a delivery whose answer was lost.
+// GrantService.Acquire receives it, Release returns it, Write writes while its claim
+// exists, Watch reports the loss of the claim, and Abandon returns a delivery whose
+// answer was lost.
 //
 // A host that wants to take an element at most once receives it, acknowledges it, and
 // only then acts on it. TakeElement is for queues whose elements cannot be received.
@@ -44,13 +44,10 @@ type QueueServiceClient interface {
 	// call that waits for capacity gives up slightly before its deadline, and when its
 	// request id is abandoned. So the caller can get the answer that nothing was put.
 	PutElements(ctx context.Context, in *PutElementsRequest, opts ...grpc.CallOption) (*PutElementsResponse, error)
-	// ReceiveElement claims the first element that is not claimed. It waits while the
-	// queue has no such element, on the terms of LockService.Acquire.
-	ReceiveElement(ctx context.Context, in *ReceiveElementRequest, opts ...grpc.CallOption) (*ReceiveElementResponse, error)
 	// TakeElement deletes the first element and returns it, in a dialect other than the
 	// default. It waits while the queue is empty, and gives up as PutElements does. The
 	// plugin never repeats it. A call that is cut off has an unknown outcome: the element
-	// may have been taken, and is then lost. TakeElement needs the capability "dialects".
+	// may have been taken, and is then lost.
 	TakeElement(ctx context.Context, in *TakeElementRequest, opts ...grpc.CallOption) (*TakeElementResponse, error)
 	// AcknowledgeElement deletes a received element and its claim, if the claim exists.
 	// It may be called again and then returns the result of the first call. If the call
@@ -77,16 +74,6 @@ func (c *queueServiceClient) PutElements(ctx context.Context, in *PutElementsReq
 	cOpts := append([]grpc.CallOption{grpc.StaticMethod()}, opts...)
 	out := new(PutElementsResponse)
 	err := c.cc.Invoke(ctx, QueueService_PutElements_FullMethodName, in, out, cOpts...)
-	if err != nil {
-		return nil, err
-	}
-	return out, nil
-}
-
-func (c *queueServiceClient) ReceiveElement(ctx context.Context, in *ReceiveElementRequest, opts ...grpc.CallOption) (*ReceiveElementResponse, error) {
-	cOpts := append([]grpc.CallOption{grpc.StaticMethod()}, opts...)
-	out := new(ReceiveElementResponse)
-	err := c.cc.Invoke(ctx, QueueService_ReceiveElement_FullMethodName, in, out, cOpts...)
 	if err != nil {
 		return nil, err
 	}
@@ -148,8 +135,9 @@ func (c *queueServiceClient) ListDeadLetters(ctx context.Context, in *ListDeadLe
 // for forward compatibility.
 //
 // QueueService is the queue and the priority queue. A delivery is a grant:
-// GrantService.Release returns it, Write writes while its claim exists, Watch reports
-// the loss of the claim, and Abandon returns a delivery whose answer was lost.
+// GrantService.Acquire receives it, Release returns it, Write writes while its claim
+// exists, Watch reports the loss of the claim, and Abandon returns a delivery whose
+// answer was lost.
 //
 // A host that wants to take an element at most once receives it, acknowledges it, and
 // only then acts on it. TakeElement is for queues whose elements cannot be received.
@@ -159,13 +147,10 @@ type QueueServiceServer interface {
 	// call that waits for capacity gives up slightly before its deadline, and when its
 	// request id is abandoned. So the caller can get the answer that nothing was put.
 	PutElements(context.Context, *PutElementsRequest) (*PutElementsResponse, error)
-	// ReceiveElement claims the first element that is not claimed. It waits while the
-	// queue has no such element, on the terms of LockService.Acquire.
-	ReceiveElement(context.Context, *ReceiveElementRequest) (*ReceiveElementResponse, error)
 	// TakeElement deletes the first element and returns it, in a dialect other than the
 	// default. It waits while the queue is empty, and gives up as PutElements does. The
 	// plugin never repeats it. A call that is cut off has an unknown outcome: the element
-	// may have been taken, and is then lost. TakeElement needs the capability "dialects".
+	// may have been taken, and is then lost.
 	TakeElement(context.Context, *TakeElementRequest) (*TakeElementResponse, error)
 	// AcknowledgeElement deletes a received element and its claim, if the claim exists.
 	// It may be called again and then returns the result of the first call. If the call
@@ -190,9 +175,6 @@ type UnimplementedQueueServiceServer struct{}
 
 func (UnimplementedQueueServiceServer) PutElements(context.Context, *PutElementsRequest) (*PutElementsResponse, error) {
 	return nil, status.Error(codes.Unimplemented, "method PutElements not implemented")
-}
-func (UnimplementedQueueServiceServer) ReceiveElement(context.Context, *ReceiveElementRequest) (*ReceiveElementResponse, error) {
-	return nil, status.Error(codes.Unimplemented, "method ReceiveElement not implemented")
 }
 func (UnimplementedQueueServiceServer) TakeElement(context.Context, *TakeElementRequest) (*TakeElementResponse, error) {
 	return nil, status.Error(codes.Unimplemented, "method TakeElement not implemented")
@@ -244,24 +226,6 @@ func _QueueService_PutElements_Handler(srv interface{}, ctx context.Context, dec
 	}
 	handler := func(ctx context.Context, req interface{}) (interface{}, error) {
 		return srv.(QueueServiceServer).PutElements(ctx, req.(*PutElementsRequest))
-	}
-	return interceptor(ctx, in, info, handler)
-}
-
-func _QueueService_ReceiveElement_Handler(srv interface{}, ctx context.Context, dec func(interface{}) error, interceptor grpc.UnaryServerInterceptor) (interface{}, error) {
-	in := new(ReceiveElementRequest)
-	if err := dec(in); err != nil {
-		return nil, err
-	}
-	if interceptor == nil {
-		return srv.(QueueServiceServer).ReceiveElement(ctx, in)
-	}
-	info := &grpc.UnaryServerInfo{
-		Server:     srv,
-		FullMethod: QueueService_ReceiveElement_FullMethodName,
-	}
-	handler := func(ctx context.Context, req interface{}) (interface{}, error) {
-		return srv.(QueueServiceServer).ReceiveElement(ctx, req.(*ReceiveElementRequest))
 	}
 	return interceptor(ctx, in, info, handler)
 }
@@ -366,10 +330,6 @@ var QueueService_ServiceDesc = grpc.ServiceDesc{
 		{
 			MethodName: "PutElements",
 			Handler:    _QueueService_PutElements_Handler,
-		},
-		{
-			MethodName: "ReceiveElement",
-			Handler:    _QueueService_ReceiveElement_Handler,
 		},
 		{
 			MethodName: "TakeElement",

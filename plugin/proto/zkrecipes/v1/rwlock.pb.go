@@ -9,7 +9,6 @@ package zkrecipesv1
 import (
 	protoreflect "google.golang.org/protobuf/reflect/protoreflect"
 	protoimpl "google.golang.org/protobuf/runtime/protoimpl"
-	durationpb "google.golang.org/protobuf/types/known/durationpb"
 	reflect "reflect"
 	sync "sync"
 	unsafe "unsafe"
@@ -22,225 +21,6 @@ const (
 	_ = protoimpl.EnforceVersion(protoimpl.MaxVersion - 20)
 )
 
-// AcquireReadWriteRequest asks for a read or write lock. Fields of AcquireRequest have
-// the same meaning here.
-type AcquireReadWriteRequest struct {
-	state     protoimpl.MessageState `protogen:"open.v1"`
-	Session   string                 `protobuf:"bytes,1,opt,name=session,proto3" json:"session,omitempty"`
-	RequestId string                 `protobuf:"bytes,2,opt,name=request_id,json=requestId,proto3" json:"request_id,omitempty"`
-	Path      string                 `protobuf:"bytes,3,opt,name=path,proto3" json:"path,omitempty"`
-	Strategy  string                 `protobuf:"bytes,4,opt,name=strategy,proto3" json:"strategy,omitempty"`
-	Data      []byte                 `protobuf:"bytes,5,opt,name=data,proto3" json:"data,omitempty"`
-	Try       bool                   `protobuf:"varint,6,opt,name=try,proto3" json:"try,omitempty"`
-	Announce  bool                   `protobuf:"varint,7,opt,name=announce,proto3" json:"announce,omitempty"`
-	Mode      Mode                   `protobuf:"varint,8,opt,name=mode,proto3,enum=zkrecipes.v1.Mode" json:"mode,omitempty"`
-	// Other clients may request the release of the lock (Revoke).
-	Revocable bool `protobuf:"varint,9,opt,name=revocable,proto3" json:"revocable,omitempty"`
-	// How long after the request other clients may delete the znode (Revoke with force).
-	// Absent means never.
-	Grace *durationpb.Duration `protobuf:"bytes,10,opt,name=grace,proto3" json:"grace,omitempty"`
-	// "shared-lock" or "priority-lock".
-	Kind string `protobuf:"bytes,11,opt,name=kind,proto3" json:"kind,omitempty"`
-	// For a priority lock: from 0, the highest, to 99.
-	Priority int32 `protobuf:"varint,12,opt,name=priority,proto3" json:"priority,omitempty"`
-	// For a priority lock: while waiting, ask holders of lower priority to release it.
-	Ask bool `protobuf:"varint,13,opt,name=ask,proto3" json:"ask,omitempty"`
-	// For a shared lock: as AcquireRequest.dialect.
-	Dialect string `protobuf:"bytes,14,opt,name=dialect,proto3" json:"dialect,omitempty"`
-	// As AcquireRequest.resumed.
-	Resumed       *Grant `protobuf:"bytes,16,opt,name=resumed,proto3" json:"resumed,omitempty"`
-	unknownFields protoimpl.UnknownFields
-	sizeCache     protoimpl.SizeCache
-}
-
-func (x *AcquireReadWriteRequest) Reset() {
-	*x = AcquireReadWriteRequest{}
-	mi := &file_zkrecipes_v1_rwlock_proto_msgTypes[0]
-	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
-	ms.StoreMessageInfo(mi)
-}
-
-func (x *AcquireReadWriteRequest) String() string {
-	return protoimpl.X.MessageStringOf(x)
-}
-
-func (*AcquireReadWriteRequest) ProtoMessage() {}
-
-func (x *AcquireReadWriteRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_zkrecipes_v1_rwlock_proto_msgTypes[0]
-	if x != nil {
-		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
-		if ms.LoadMessageInfo() == nil {
-			ms.StoreMessageInfo(mi)
-		}
-		return ms
-	}
-	return mi.MessageOf(x)
-}
-
-// Deprecated: Use AcquireReadWriteRequest.ProtoReflect.Descriptor instead.
-func (*AcquireReadWriteRequest) Descriptor() ([]byte, []int) {
-	return file_zkrecipes_v1_rwlock_proto_rawDescGZIP(), []int{0}
-}
-
-func (x *AcquireReadWriteRequest) GetSession() string {
-	if x != nil {
-		return x.Session
-	}
-	return ""
-}
-
-func (x *AcquireReadWriteRequest) GetRequestId() string {
-	if x != nil {
-		return x.RequestId
-	}
-	return ""
-}
-
-func (x *AcquireReadWriteRequest) GetPath() string {
-	if x != nil {
-		return x.Path
-	}
-	return ""
-}
-
-func (x *AcquireReadWriteRequest) GetStrategy() string {
-	if x != nil {
-		return x.Strategy
-	}
-	return ""
-}
-
-func (x *AcquireReadWriteRequest) GetData() []byte {
-	if x != nil {
-		return x.Data
-	}
-	return nil
-}
-
-func (x *AcquireReadWriteRequest) GetTry() bool {
-	if x != nil {
-		return x.Try
-	}
-	return false
-}
-
-func (x *AcquireReadWriteRequest) GetAnnounce() bool {
-	if x != nil {
-		return x.Announce
-	}
-	return false
-}
-
-func (x *AcquireReadWriteRequest) GetMode() Mode {
-	if x != nil {
-		return x.Mode
-	}
-	return Mode_MODE_UNSPECIFIED
-}
-
-func (x *AcquireReadWriteRequest) GetRevocable() bool {
-	if x != nil {
-		return x.Revocable
-	}
-	return false
-}
-
-func (x *AcquireReadWriteRequest) GetGrace() *durationpb.Duration {
-	if x != nil {
-		return x.Grace
-	}
-	return nil
-}
-
-func (x *AcquireReadWriteRequest) GetKind() string {
-	if x != nil {
-		return x.Kind
-	}
-	return ""
-}
-
-func (x *AcquireReadWriteRequest) GetPriority() int32 {
-	if x != nil {
-		return x.Priority
-	}
-	return 0
-}
-
-func (x *AcquireReadWriteRequest) GetAsk() bool {
-	if x != nil {
-		return x.Ask
-	}
-	return false
-}
-
-func (x *AcquireReadWriteRequest) GetDialect() string {
-	if x != nil {
-		return x.Dialect
-	}
-	return ""
-}
-
-func (x *AcquireReadWriteRequest) GetResumed() *Grant {
-	if x != nil {
-		return x.Resumed
-	}
-	return nil
-}
-
-// AcquireReadWriteResponse is a granted lock.
-type AcquireReadWriteResponse struct {
-	state         protoimpl.MessageState `protogen:"open.v1"`
-	Grant         *Grant                 `protobuf:"bytes,1,opt,name=grant,proto3" json:"grant,omitempty"`
-	Place         *Place                 `protobuf:"bytes,2,opt,name=place,proto3" json:"place,omitempty"`
-	unknownFields protoimpl.UnknownFields
-	sizeCache     protoimpl.SizeCache
-}
-
-func (x *AcquireReadWriteResponse) Reset() {
-	*x = AcquireReadWriteResponse{}
-	mi := &file_zkrecipes_v1_rwlock_proto_msgTypes[1]
-	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
-	ms.StoreMessageInfo(mi)
-}
-
-func (x *AcquireReadWriteResponse) String() string {
-	return protoimpl.X.MessageStringOf(x)
-}
-
-func (*AcquireReadWriteResponse) ProtoMessage() {}
-
-func (x *AcquireReadWriteResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_zkrecipes_v1_rwlock_proto_msgTypes[1]
-	if x != nil {
-		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
-		if ms.LoadMessageInfo() == nil {
-			ms.StoreMessageInfo(mi)
-		}
-		return ms
-	}
-	return mi.MessageOf(x)
-}
-
-// Deprecated: Use AcquireReadWriteResponse.ProtoReflect.Descriptor instead.
-func (*AcquireReadWriteResponse) Descriptor() ([]byte, []int) {
-	return file_zkrecipes_v1_rwlock_proto_rawDescGZIP(), []int{1}
-}
-
-func (x *AcquireReadWriteResponse) GetGrant() *Grant {
-	if x != nil {
-		return x.Grant
-	}
-	return nil
-}
-
-func (x *AcquireReadWriteResponse) GetPlace() *Place {
-	if x != nil {
-		return x.Place
-	}
-	return nil
-}
-
 // DowngradeRequest names a grant.
 type DowngradeRequest struct {
 	state         protoimpl.MessageState `protogen:"open.v1"`
@@ -252,7 +32,7 @@ type DowngradeRequest struct {
 
 func (x *DowngradeRequest) Reset() {
 	*x = DowngradeRequest{}
-	mi := &file_zkrecipes_v1_rwlock_proto_msgTypes[2]
+	mi := &file_zkrecipes_v1_rwlock_proto_msgTypes[0]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -264,7 +44,7 @@ func (x *DowngradeRequest) String() string {
 func (*DowngradeRequest) ProtoMessage() {}
 
 func (x *DowngradeRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_zkrecipes_v1_rwlock_proto_msgTypes[2]
+	mi := &file_zkrecipes_v1_rwlock_proto_msgTypes[0]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -277,7 +57,7 @@ func (x *DowngradeRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use DowngradeRequest.ProtoReflect.Descriptor instead.
 func (*DowngradeRequest) Descriptor() ([]byte, []int) {
-	return file_zkrecipes_v1_rwlock_proto_rawDescGZIP(), []int{2}
+	return file_zkrecipes_v1_rwlock_proto_rawDescGZIP(), []int{0}
 }
 
 func (x *DowngradeRequest) GetSession() string {
@@ -302,7 +82,7 @@ type DowngradeResponse struct {
 
 func (x *DowngradeResponse) Reset() {
 	*x = DowngradeResponse{}
-	mi := &file_zkrecipes_v1_rwlock_proto_msgTypes[3]
+	mi := &file_zkrecipes_v1_rwlock_proto_msgTypes[1]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -314,7 +94,7 @@ func (x *DowngradeResponse) String() string {
 func (*DowngradeResponse) ProtoMessage() {}
 
 func (x *DowngradeResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_zkrecipes_v1_rwlock_proto_msgTypes[3]
+	mi := &file_zkrecipes_v1_rwlock_proto_msgTypes[1]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -327,7 +107,7 @@ func (x *DowngradeResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use DowngradeResponse.ProtoReflect.Descriptor instead.
 func (*DowngradeResponse) Descriptor() ([]byte, []int) {
-	return file_zkrecipes_v1_rwlock_proto_rawDescGZIP(), []int{3}
+	return file_zkrecipes_v1_rwlock_proto_rawDescGZIP(), []int{1}
 }
 
 // HandOffRequest names a grant, and the znode of a waiting contender.
@@ -342,7 +122,7 @@ type HandOffRequest struct {
 
 func (x *HandOffRequest) Reset() {
 	*x = HandOffRequest{}
-	mi := &file_zkrecipes_v1_rwlock_proto_msgTypes[4]
+	mi := &file_zkrecipes_v1_rwlock_proto_msgTypes[2]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -354,7 +134,7 @@ func (x *HandOffRequest) String() string {
 func (*HandOffRequest) ProtoMessage() {}
 
 func (x *HandOffRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_zkrecipes_v1_rwlock_proto_msgTypes[4]
+	mi := &file_zkrecipes_v1_rwlock_proto_msgTypes[2]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -367,7 +147,7 @@ func (x *HandOffRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use HandOffRequest.ProtoReflect.Descriptor instead.
 func (*HandOffRequest) Descriptor() ([]byte, []int) {
-	return file_zkrecipes_v1_rwlock_proto_rawDescGZIP(), []int{4}
+	return file_zkrecipes_v1_rwlock_proto_rawDescGZIP(), []int{2}
 }
 
 func (x *HandOffRequest) GetSession() string {
@@ -399,7 +179,7 @@ type HandOffResponse struct {
 
 func (x *HandOffResponse) Reset() {
 	*x = HandOffResponse{}
-	mi := &file_zkrecipes_v1_rwlock_proto_msgTypes[5]
+	mi := &file_zkrecipes_v1_rwlock_proto_msgTypes[3]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -411,7 +191,7 @@ func (x *HandOffResponse) String() string {
 func (*HandOffResponse) ProtoMessage() {}
 
 func (x *HandOffResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_zkrecipes_v1_rwlock_proto_msgTypes[5]
+	mi := &file_zkrecipes_v1_rwlock_proto_msgTypes[3]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -424,7 +204,7 @@ func (x *HandOffResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use HandOffResponse.ProtoReflect.Descriptor instead.
 func (*HandOffResponse) Descriptor() ([]byte, []int) {
-	return file_zkrecipes_v1_rwlock_proto_rawDescGZIP(), []int{5}
+	return file_zkrecipes_v1_rwlock_proto_rawDescGZIP(), []int{3}
 }
 
 // RevokeRequest names a contender.
@@ -444,7 +224,7 @@ type RevokeRequest struct {
 
 func (x *RevokeRequest) Reset() {
 	*x = RevokeRequest{}
-	mi := &file_zkrecipes_v1_rwlock_proto_msgTypes[6]
+	mi := &file_zkrecipes_v1_rwlock_proto_msgTypes[4]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -456,7 +236,7 @@ func (x *RevokeRequest) String() string {
 func (*RevokeRequest) ProtoMessage() {}
 
 func (x *RevokeRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_zkrecipes_v1_rwlock_proto_msgTypes[6]
+	mi := &file_zkrecipes_v1_rwlock_proto_msgTypes[4]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -469,7 +249,7 @@ func (x *RevokeRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use RevokeRequest.ProtoReflect.Descriptor instead.
 func (*RevokeRequest) Descriptor() ([]byte, []int) {
-	return file_zkrecipes_v1_rwlock_proto_rawDescGZIP(), []int{6}
+	return file_zkrecipes_v1_rwlock_proto_rawDescGZIP(), []int{4}
 }
 
 func (x *RevokeRequest) GetSession() string {
@@ -522,7 +302,7 @@ type RevokeResponse struct {
 
 func (x *RevokeResponse) Reset() {
 	*x = RevokeResponse{}
-	mi := &file_zkrecipes_v1_rwlock_proto_msgTypes[7]
+	mi := &file_zkrecipes_v1_rwlock_proto_msgTypes[5]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -534,7 +314,7 @@ func (x *RevokeResponse) String() string {
 func (*RevokeResponse) ProtoMessage() {}
 
 func (x *RevokeResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_zkrecipes_v1_rwlock_proto_msgTypes[7]
+	mi := &file_zkrecipes_v1_rwlock_proto_msgTypes[5]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -547,7 +327,7 @@ func (x *RevokeResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use RevokeResponse.ProtoReflect.Descriptor instead.
 func (*RevokeResponse) Descriptor() ([]byte, []int) {
-	return file_zkrecipes_v1_rwlock_proto_rawDescGZIP(), []int{7}
+	return file_zkrecipes_v1_rwlock_proto_rawDescGZIP(), []int{5}
 }
 
 // AwaitRevocationRequest names a grant.
@@ -561,7 +341,7 @@ type AwaitRevocationRequest struct {
 
 func (x *AwaitRevocationRequest) Reset() {
 	*x = AwaitRevocationRequest{}
-	mi := &file_zkrecipes_v1_rwlock_proto_msgTypes[8]
+	mi := &file_zkrecipes_v1_rwlock_proto_msgTypes[6]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -573,7 +353,7 @@ func (x *AwaitRevocationRequest) String() string {
 func (*AwaitRevocationRequest) ProtoMessage() {}
 
 func (x *AwaitRevocationRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_zkrecipes_v1_rwlock_proto_msgTypes[8]
+	mi := &file_zkrecipes_v1_rwlock_proto_msgTypes[6]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -586,7 +366,7 @@ func (x *AwaitRevocationRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use AwaitRevocationRequest.ProtoReflect.Descriptor instead.
 func (*AwaitRevocationRequest) Descriptor() ([]byte, []int) {
-	return file_zkrecipes_v1_rwlock_proto_rawDescGZIP(), []int{8}
+	return file_zkrecipes_v1_rwlock_proto_rawDescGZIP(), []int{6}
 }
 
 func (x *AwaitRevocationRequest) GetSession() string {
@@ -611,7 +391,7 @@ type AwaitRevocationResponse struct {
 
 func (x *AwaitRevocationResponse) Reset() {
 	*x = AwaitRevocationResponse{}
-	mi := &file_zkrecipes_v1_rwlock_proto_msgTypes[9]
+	mi := &file_zkrecipes_v1_rwlock_proto_msgTypes[7]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -623,7 +403,7 @@ func (x *AwaitRevocationResponse) String() string {
 func (*AwaitRevocationResponse) ProtoMessage() {}
 
 func (x *AwaitRevocationResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_zkrecipes_v1_rwlock_proto_msgTypes[9]
+	mi := &file_zkrecipes_v1_rwlock_proto_msgTypes[7]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -636,35 +416,14 @@ func (x *AwaitRevocationResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use AwaitRevocationResponse.ProtoReflect.Descriptor instead.
 func (*AwaitRevocationResponse) Descriptor() ([]byte, []int) {
-	return file_zkrecipes_v1_rwlock_proto_rawDescGZIP(), []int{9}
+	return file_zkrecipes_v1_rwlock_proto_rawDescGZIP(), []int{7}
 }
 
 var File_zkrecipes_v1_rwlock_proto protoreflect.FileDescriptor
 
 const file_zkrecipes_v1_rwlock_proto_rawDesc = "" +
 	"\n" +
-	"\x19zkrecipes/v1/rwlock.proto\x12\fzkrecipes.v1\x1a\x1egoogle/protobuf/duration.proto\x1a\x1czkrecipes/v1/contender.proto\x1a\x18zkrecipes/v1/grant.proto\"\xd9\x03\n" +
-	"\x17AcquireReadWriteRequest\x12\x18\n" +
-	"\asession\x18\x01 \x01(\tR\asession\x12\x1d\n" +
-	"\n" +
-	"request_id\x18\x02 \x01(\tR\trequestId\x12\x12\n" +
-	"\x04path\x18\x03 \x01(\tR\x04path\x12\x1a\n" +
-	"\bstrategy\x18\x04 \x01(\tR\bstrategy\x12\x12\n" +
-	"\x04data\x18\x05 \x01(\fR\x04data\x12\x10\n" +
-	"\x03try\x18\x06 \x01(\bR\x03try\x12\x1a\n" +
-	"\bannounce\x18\a \x01(\bR\bannounce\x12&\n" +
-	"\x04mode\x18\b \x01(\x0e2\x12.zkrecipes.v1.ModeR\x04mode\x12\x1c\n" +
-	"\trevocable\x18\t \x01(\bR\trevocable\x12/\n" +
-	"\x05grace\x18\n" +
-	" \x01(\v2\x19.google.protobuf.DurationR\x05grace\x12\x12\n" +
-	"\x04kind\x18\v \x01(\tR\x04kind\x12\x1a\n" +
-	"\bpriority\x18\f \x01(\x05R\bpriority\x12\x10\n" +
-	"\x03ask\x18\r \x01(\bR\x03ask\x12\x18\n" +
-	"\adialect\x18\x0e \x01(\tR\adialect\x12-\n" +
-	"\aresumed\x18\x10 \x01(\v2\x13.zkrecipes.v1.GrantR\aresumedJ\x04\b\x0f\x10\x10R\vunconfirmed\"p\n" +
-	"\x18AcquireReadWriteResponse\x12)\n" +
-	"\x05grant\x18\x01 \x01(\v2\x13.zkrecipes.v1.GrantR\x05grant\x12)\n" +
-	"\x05place\x18\x02 \x01(\v2\x13.zkrecipes.v1.PlaceR\x05place\"K\n" +
+	"\x19zkrecipes/v1/rwlock.proto\x12\fzkrecipes.v1\"K\n" +
 	"\x10DowngradeRequest\x12\x18\n" +
 	"\asession\x18\x01 \x01(\tR\asession\x12\x1d\n" +
 	"\n" +
@@ -688,9 +447,8 @@ const file_zkrecipes_v1_rwlock_proto_rawDesc = "" +
 	"\asession\x18\x01 \x01(\tR\asession\x12\x1d\n" +
 	"\n" +
 	"request_id\x18\x02 \x01(\tR\trequestId\"\x19\n" +
-	"\x17AwaitRevocationResponse2\xb4\x03\n" +
-	"\x14ReadWriteLockService\x12a\n" +
-	"\x10AcquireReadWrite\x12%.zkrecipes.v1.AcquireReadWriteRequest\x1a&.zkrecipes.v1.AcquireReadWriteResponse\x12L\n" +
+	"\x17AwaitRevocationResponse2\xd1\x02\n" +
+	"\x14ReadWriteLockService\x12L\n" +
 	"\tDowngrade\x12\x1e.zkrecipes.v1.DowngradeRequest\x1a\x1f.zkrecipes.v1.DowngradeResponse\x12F\n" +
 	"\aHandOff\x12\x1c.zkrecipes.v1.HandOffRequest\x1a\x1d.zkrecipes.v1.HandOffResponse\x12C\n" +
 	"\x06Revoke\x12\x1b.zkrecipes.v1.RevokeRequest\x1a\x1c.zkrecipes.v1.RevokeResponse\x12^\n" +
@@ -708,44 +466,31 @@ func file_zkrecipes_v1_rwlock_proto_rawDescGZIP() []byte {
 	return file_zkrecipes_v1_rwlock_proto_rawDescData
 }
 
-var file_zkrecipes_v1_rwlock_proto_msgTypes = make([]protoimpl.MessageInfo, 10)
+var file_zkrecipes_v1_rwlock_proto_msgTypes = make([]protoimpl.MessageInfo, 8)
 var file_zkrecipes_v1_rwlock_proto_goTypes = []any{
-	(*AcquireReadWriteRequest)(nil),  // 0: zkrecipes.v1.AcquireReadWriteRequest
-	(*AcquireReadWriteResponse)(nil), // 1: zkrecipes.v1.AcquireReadWriteResponse
-	(*DowngradeRequest)(nil),         // 2: zkrecipes.v1.DowngradeRequest
-	(*DowngradeResponse)(nil),        // 3: zkrecipes.v1.DowngradeResponse
-	(*HandOffRequest)(nil),           // 4: zkrecipes.v1.HandOffRequest
-	(*HandOffResponse)(nil),          // 5: zkrecipes.v1.HandOffResponse
-	(*RevokeRequest)(nil),            // 6: zkrecipes.v1.RevokeRequest
-	(*RevokeResponse)(nil),           // 7: zkrecipes.v1.RevokeResponse
-	(*AwaitRevocationRequest)(nil),   // 8: zkrecipes.v1.AwaitRevocationRequest
-	(*AwaitRevocationResponse)(nil),  // 9: zkrecipes.v1.AwaitRevocationResponse
-	(Mode)(0),                        // 10: zkrecipes.v1.Mode
-	(*durationpb.Duration)(nil),      // 11: google.protobuf.Duration
-	(*Grant)(nil),                    // 12: zkrecipes.v1.Grant
-	(*Place)(nil),                    // 13: zkrecipes.v1.Place
+	(*DowngradeRequest)(nil),        // 0: zkrecipes.v1.DowngradeRequest
+	(*DowngradeResponse)(nil),       // 1: zkrecipes.v1.DowngradeResponse
+	(*HandOffRequest)(nil),          // 2: zkrecipes.v1.HandOffRequest
+	(*HandOffResponse)(nil),         // 3: zkrecipes.v1.HandOffResponse
+	(*RevokeRequest)(nil),           // 4: zkrecipes.v1.RevokeRequest
+	(*RevokeResponse)(nil),          // 5: zkrecipes.v1.RevokeResponse
+	(*AwaitRevocationRequest)(nil),  // 6: zkrecipes.v1.AwaitRevocationRequest
+	(*AwaitRevocationResponse)(nil), // 7: zkrecipes.v1.AwaitRevocationResponse
 }
 var file_zkrecipes_v1_rwlock_proto_depIdxs = []int32{
-	10, // 0: zkrecipes.v1.AcquireReadWriteRequest.mode:type_name -> zkrecipes.v1.Mode
-	11, // 1: zkrecipes.v1.AcquireReadWriteRequest.grace:type_name -> google.protobuf.Duration
-	12, // 2: zkrecipes.v1.AcquireReadWriteRequest.resumed:type_name -> zkrecipes.v1.Grant
-	12, // 3: zkrecipes.v1.AcquireReadWriteResponse.grant:type_name -> zkrecipes.v1.Grant
-	13, // 4: zkrecipes.v1.AcquireReadWriteResponse.place:type_name -> zkrecipes.v1.Place
-	0,  // 5: zkrecipes.v1.ReadWriteLockService.AcquireReadWrite:input_type -> zkrecipes.v1.AcquireReadWriteRequest
-	2,  // 6: zkrecipes.v1.ReadWriteLockService.Downgrade:input_type -> zkrecipes.v1.DowngradeRequest
-	4,  // 7: zkrecipes.v1.ReadWriteLockService.HandOff:input_type -> zkrecipes.v1.HandOffRequest
-	6,  // 8: zkrecipes.v1.ReadWriteLockService.Revoke:input_type -> zkrecipes.v1.RevokeRequest
-	8,  // 9: zkrecipes.v1.ReadWriteLockService.AwaitRevocation:input_type -> zkrecipes.v1.AwaitRevocationRequest
-	1,  // 10: zkrecipes.v1.ReadWriteLockService.AcquireReadWrite:output_type -> zkrecipes.v1.AcquireReadWriteResponse
-	3,  // 11: zkrecipes.v1.ReadWriteLockService.Downgrade:output_type -> zkrecipes.v1.DowngradeResponse
-	5,  // 12: zkrecipes.v1.ReadWriteLockService.HandOff:output_type -> zkrecipes.v1.HandOffResponse
-	7,  // 13: zkrecipes.v1.ReadWriteLockService.Revoke:output_type -> zkrecipes.v1.RevokeResponse
-	9,  // 14: zkrecipes.v1.ReadWriteLockService.AwaitRevocation:output_type -> zkrecipes.v1.AwaitRevocationResponse
-	10, // [10:15] is the sub-list for method output_type
-	5,  // [5:10] is the sub-list for method input_type
-	5,  // [5:5] is the sub-list for extension type_name
-	5,  // [5:5] is the sub-list for extension extendee
-	0,  // [0:5] is the sub-list for field type_name
+	0, // 0: zkrecipes.v1.ReadWriteLockService.Downgrade:input_type -> zkrecipes.v1.DowngradeRequest
+	2, // 1: zkrecipes.v1.ReadWriteLockService.HandOff:input_type -> zkrecipes.v1.HandOffRequest
+	4, // 2: zkrecipes.v1.ReadWriteLockService.Revoke:input_type -> zkrecipes.v1.RevokeRequest
+	6, // 3: zkrecipes.v1.ReadWriteLockService.AwaitRevocation:input_type -> zkrecipes.v1.AwaitRevocationRequest
+	1, // 4: zkrecipes.v1.ReadWriteLockService.Downgrade:output_type -> zkrecipes.v1.DowngradeResponse
+	3, // 5: zkrecipes.v1.ReadWriteLockService.HandOff:output_type -> zkrecipes.v1.HandOffResponse
+	5, // 6: zkrecipes.v1.ReadWriteLockService.Revoke:output_type -> zkrecipes.v1.RevokeResponse
+	7, // 7: zkrecipes.v1.ReadWriteLockService.AwaitRevocation:output_type -> zkrecipes.v1.AwaitRevocationResponse
+	4, // [4:8] is the sub-list for method output_type
+	0, // [0:4] is the sub-list for method input_type
+	0, // [0:0] is the sub-list for extension type_name
+	0, // [0:0] is the sub-list for extension extendee
+	0, // [0:0] is the sub-list for field type_name
 }
 
 func init() { file_zkrecipes_v1_rwlock_proto_init() }
@@ -753,15 +498,13 @@ func file_zkrecipes_v1_rwlock_proto_init() {
 	if File_zkrecipes_v1_rwlock_proto != nil {
 		return
 	}
-	file_zkrecipes_v1_contender_proto_init()
-	file_zkrecipes_v1_grant_proto_init()
 	type x struct{}
 	out := protoimpl.TypeBuilder{
 		File: protoimpl.DescBuilder{
 			GoPackagePath: reflect.TypeOf(x{}).PkgPath(),
 			RawDescriptor: unsafe.Slice(unsafe.StringData(file_zkrecipes_v1_rwlock_proto_rawDesc), len(file_zkrecipes_v1_rwlock_proto_rawDesc)),
 			NumEnums:      0,
-			NumMessages:   10,
+			NumMessages:   8,
 			NumExtensions: 0,
 			NumServices:   1,
 		},

@@ -19,11 +19,10 @@ import (
 const _ = grpc.SupportPackageIsVersion9
 
 const (
-	ReadWriteLockService_AcquireReadWrite_FullMethodName = "/zkrecipes.v1.ReadWriteLockService/AcquireReadWrite"
-	ReadWriteLockService_Downgrade_FullMethodName        = "/zkrecipes.v1.ReadWriteLockService/Downgrade"
-	ReadWriteLockService_HandOff_FullMethodName          = "/zkrecipes.v1.ReadWriteLockService/HandOff"
-	ReadWriteLockService_Revoke_FullMethodName           = "/zkrecipes.v1.ReadWriteLockService/Revoke"
-	ReadWriteLockService_AwaitRevocation_FullMethodName  = "/zkrecipes.v1.ReadWriteLockService/AwaitRevocation"
+	ReadWriteLockService_Downgrade_FullMethodName       = "/zkrecipes.v1.ReadWriteLockService/Downgrade"
+	ReadWriteLockService_HandOff_FullMethodName         = "/zkrecipes.v1.ReadWriteLockService/HandOff"
+	ReadWriteLockService_Revoke_FullMethodName          = "/zkrecipes.v1.ReadWriteLockService/Revoke"
+	ReadWriteLockService_AwaitRevocation_FullMethodName = "/zkrecipes.v1.ReadWriteLockService/AwaitRevocation"
 )
 
 // ReadWriteLockServiceClient is the client API for ReadWriteLockService service.
@@ -31,12 +30,8 @@ const (
 // For semantics around ctx use and closing/ending streaming RPCs, please refer to https://pkg.go.dev/google.golang.org/grpc/?tab=doc#ClientConn.NewStream.
 //
 // ReadWriteLockService serves the two locks with readers and writers: the shared lock
-// and the priority lock. Their grants are released, and used for guarded writes,
-// through GrantService.
+// and the priority lock. GrantService.Acquire acquires them.
 type ReadWriteLockServiceClient interface {
-	// AcquireReadWrite joins the wait queue and answers when the lock is granted, on the
-	// terms of LockService.Acquire.
-	AcquireReadWrite(ctx context.Context, in *AcquireReadWriteRequest, opts ...grpc.CallOption) (*AcquireReadWriteResponse, error)
 	// Downgrade turns a write lock of the kind "shared-lock" into a read lock. It may be
 	// called again.
 	Downgrade(ctx context.Context, in *DowngradeRequest, opts ...grpc.CallOption) (*DowngradeResponse, error)
@@ -60,16 +55,6 @@ type readWriteLockServiceClient struct {
 
 func NewReadWriteLockServiceClient(cc grpc.ClientConnInterface) ReadWriteLockServiceClient {
 	return &readWriteLockServiceClient{cc}
-}
-
-func (c *readWriteLockServiceClient) AcquireReadWrite(ctx context.Context, in *AcquireReadWriteRequest, opts ...grpc.CallOption) (*AcquireReadWriteResponse, error) {
-	cOpts := append([]grpc.CallOption{grpc.StaticMethod()}, opts...)
-	out := new(AcquireReadWriteResponse)
-	err := c.cc.Invoke(ctx, ReadWriteLockService_AcquireReadWrite_FullMethodName, in, out, cOpts...)
-	if err != nil {
-		return nil, err
-	}
-	return out, nil
 }
 
 func (c *readWriteLockServiceClient) Downgrade(ctx context.Context, in *DowngradeRequest, opts ...grpc.CallOption) (*DowngradeResponse, error) {
@@ -117,12 +102,8 @@ func (c *readWriteLockServiceClient) AwaitRevocation(ctx context.Context, in *Aw
 // for forward compatibility.
 //
 // ReadWriteLockService serves the two locks with readers and writers: the shared lock
-// and the priority lock. Their grants are released, and used for guarded writes,
-// through GrantService.
+// and the priority lock. GrantService.Acquire acquires them.
 type ReadWriteLockServiceServer interface {
-	// AcquireReadWrite joins the wait queue and answers when the lock is granted, on the
-	// terms of LockService.Acquire.
-	AcquireReadWrite(context.Context, *AcquireReadWriteRequest) (*AcquireReadWriteResponse, error)
 	// Downgrade turns a write lock of the kind "shared-lock" into a read lock. It may be
 	// called again.
 	Downgrade(context.Context, *DowngradeRequest) (*DowngradeResponse, error)
@@ -148,9 +129,6 @@ type ReadWriteLockServiceServer interface {
 // pointer dereference when methods are called.
 type UnimplementedReadWriteLockServiceServer struct{}
 
-func (UnimplementedReadWriteLockServiceServer) AcquireReadWrite(context.Context, *AcquireReadWriteRequest) (*AcquireReadWriteResponse, error) {
-	return nil, status.Error(codes.Unimplemented, "method AcquireReadWrite not implemented")
-}
 func (UnimplementedReadWriteLockServiceServer) Downgrade(context.Context, *DowngradeRequest) (*DowngradeResponse, error) {
 	return nil, status.Error(codes.Unimplemented, "method Downgrade not implemented")
 }
@@ -182,24 +160,6 @@ func RegisterReadWriteLockServiceServer(s grpc.ServiceRegistrar, srv ReadWriteLo
 		t.testEmbeddedByValue()
 	}
 	s.RegisterService(&ReadWriteLockService_ServiceDesc, srv)
-}
-
-func _ReadWriteLockService_AcquireReadWrite_Handler(srv interface{}, ctx context.Context, dec func(interface{}) error, interceptor grpc.UnaryServerInterceptor) (interface{}, error) {
-	in := new(AcquireReadWriteRequest)
-	if err := dec(in); err != nil {
-		return nil, err
-	}
-	if interceptor == nil {
-		return srv.(ReadWriteLockServiceServer).AcquireReadWrite(ctx, in)
-	}
-	info := &grpc.UnaryServerInfo{
-		Server:     srv,
-		FullMethod: ReadWriteLockService_AcquireReadWrite_FullMethodName,
-	}
-	handler := func(ctx context.Context, req interface{}) (interface{}, error) {
-		return srv.(ReadWriteLockServiceServer).AcquireReadWrite(ctx, req.(*AcquireReadWriteRequest))
-	}
-	return interceptor(ctx, in, info, handler)
 }
 
 func _ReadWriteLockService_Downgrade_Handler(srv interface{}, ctx context.Context, dec func(interface{}) error, interceptor grpc.UnaryServerInterceptor) (interface{}, error) {
@@ -281,10 +241,6 @@ var ReadWriteLockService_ServiceDesc = grpc.ServiceDesc{
 	ServiceName: "zkrecipes.v1.ReadWriteLockService",
 	HandlerType: (*ReadWriteLockServiceServer)(nil),
 	Methods: []grpc.MethodDesc{
-		{
-			MethodName: "AcquireReadWrite",
-			Handler:    _ReadWriteLockService_AcquireReadWrite_Handler,
-		},
 		{
 			MethodName: "Downgrade",
 			Handler:    _ReadWriteLockService_Downgrade_Handler,

@@ -168,8 +168,8 @@ type Start struct {
 	Config *Config                `protobuf:"bytes,1,opt,name=config,proto3" json:"config,omitempty"`
 	// How long to try. Absent means 15 s.
 	OpenTimeout *durationpb.Duration `protobuf:"bytes,2,opt,name=open_timeout,json=openTimeout,proto3" json:"open_timeout,omitempty"`
-	// Resume a session instead of opening one. A plugin without the capability "resume"
-	// ignores this field: check Info first.
+	// Resume a session instead of opening one. UNSUPPORTED: the plugin lacks the
+	// capability "resume".
 	Resume        *Resume `protobuf:"bytes,3,opt,name=resume,proto3" json:"resume,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache

@@ -90,7 +90,7 @@ type BeginTransactionRequest struct {
 	// In a resumed session, before DropRest: do not begin, but resume the coordinator's
 	// role in the transaction with the name BeginTransactionResponse.transaction.
 	// NOT_HELD: the session does not have the role any more. NO_TRANSACTION: the
-	// transaction is over. A plugin without the capability "resume" ignores the field.
+	// transaction is over.
 	Resumed       string `protobuf:"bytes,7,opt,name=resumed,proto3" json:"resumed,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
@@ -179,7 +179,7 @@ func (x *BeginTransactionRequest) GetResumed() string {
 type BeginTransactionResponse struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
 	// Identifies this transaction. A later transaction at the path has another name. Empty
-	// from a plugin without the capability "resume".
+	// if the session cannot be resumed.
 	Transaction   string `protobuf:"bytes,1,opt,name=transaction,proto3" json:"transaction,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
@@ -230,7 +230,7 @@ type CoordinateTransactionRequest struct {
 	RequestId string                 `protobuf:"bytes,3,opt,name=request_id,json=requestId,proto3" json:"request_id,omitempty"`
 	// BeginTransactionResponse.transaction: count only the votes of this transaction.
 	// NO_TRANSACTION: it is over, even if the path has a later one. For a call that is
-	// repeated after the session was resumed. A plugin without the capability "resume" ignores the field.
+	// repeated after the session was resumed.
 	Transaction   string `protobuf:"bytes,4,opt,name=transaction,proto3" json:"transaction,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
@@ -453,8 +453,7 @@ type JoinTransactionRequest struct {
 	RequestId string                 `protobuf:"bytes,4,opt,name=request_id,json=requestId,proto3" json:"request_id,omitempty"`
 	// In a resumed session, before DropRest: resume the site with this
 	// JoinTransactionResponse.membership, which is then valid again. NOT_HELD: the site
-	// is dead. NO_TRANSACTION: the transaction is over. A plugin without the capability
-	// "resume" ignores the field.
+	// is dead. NO_TRANSACTION: the transaction is over.
 	Resumed       string `protobuf:"bytes,5,opt,name=resumed,proto3" json:"resumed,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache

@@ -41,7 +41,7 @@ const (
 // Calls that may take long have a request id, which is new for each call.
 // GrantService.Abandon with this id ends the call, whose answer then reports its
 // outcome. If the call is cancelled instead, there is no answer. A host that gets no
-// answer must call Abandon, as for AcquireRequest.
+// answer must call Abandon, as for GrantService.Acquire.
 type TransactionServiceClient interface {
 	// BeginTransaction creates a transaction for a group of sites. NODE_EXISTS: the path
 	// has a transaction. If the variant has a coordinator, the session becomes it.
@@ -179,7 +179,7 @@ func (c *transactionServiceClient) GetTransaction(ctx context.Context, in *GetTr
 // Calls that may take long have a request id, which is new for each call.
 // GrantService.Abandon with this id ends the call, whose answer then reports its
 // outcome. If the call is cancelled instead, there is no answer. A host that gets no
-// answer must call Abandon, as for AcquireRequest.
+// answer must call Abandon, as for GrantService.Acquire.
 type TransactionServiceServer interface {
 	// BeginTransaction creates a transaction for a group of sites. NODE_EXISTS: the path
 	// has a transaction. If the variant has a coordinator, the session becomes it.

@@ -100,12 +100,7 @@ type secret struct {
 }
 
 // ticketFormat is the first number in Bytes. Each other format has another number.
-const ticketFormat = 2
-
-// formatWithIdentity also contains the user and password of the session's identity. A plugin
-// that wrote it gave each session an identity of its own. ParseTicket ignores them: bare znodes
-// of such a session are deleted without a handoff.
-const formatWithIdentity = 1
+const ticketFormat = 1
 
 // maxTicket limits the size of a ticket, in bytes.
 const maxTicket = 1 << 10
@@ -134,11 +129,6 @@ func ParseTicket(b []byte, contact time.Time) (Ticket, error) {
 	d := jute.Decoder{Bytes: b}
 	format := d.Int32()
 	t := &secret{id: d.Int64(), password: d.Buffer(), timeout: time.Duration(d.Int64()), contact: contact}
-	if format == formatWithIdentity {
-		_ = d.String()
-		_ = d.String()
-		format = ticketFormat
-	}
 	t.password = append([]byte(nil), t.password...)
 	if d.Err != nil || len(d.Bytes) > 0 || format != ticketFormat || !t.valid() {
 		return Ticket{}, errTicket

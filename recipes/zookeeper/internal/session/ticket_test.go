@@ -65,28 +65,6 @@ func TestATicketOwnsItsBytes(t *testing.T) {
 	}
 }
 
-// An earlier version of the plugin wrote the session's identity into its ticket. Such a session
-// is resumed without that identity.
-func TestATicketWithAnIdentityIsRead(t *testing.T) {
-	good := Ticket{&secret{id: 1, password: []byte("0123456789abcdef"), timeout: time.Second, contact: time.Now()}}
-	e := jute.Encoder{Bytes: append([]byte{0, 0, 0, formatWithIdentity}, good.Bytes()[4:]...)}
-	e.String("zkrecipes-ABC")
-	if _, err := ParseTicket(e.Bytes, time.Now()); !errors.Is(err, recipes.ErrInvalid) {
-		t.Errorf("half an identity: %v", err)
-	}
-	e.String("secret")
-	read, err := ParseTicket(e.Bytes, time.Now())
-	if err != nil || !bytes.Equal(read.Bytes(), good.Bytes()) {
-		t.Errorf("%q, %v; want %q", read.Bytes(), err, good.Bytes())
-	}
-	e = jute.Encoder{Bytes: append([]byte{0, 0, 0, formatWithIdentity}, good.Bytes()[4:]...)}
-	e.String("zkrecipes-ABC")
-	e.String(strings.Repeat("s", maxTicket))
-	if _, err := ParseTicket(e.Bytes, time.Now()); !errors.Is(err, recipes.ErrInvalid) {
-		t.Errorf("an identity that is too long: %v", err)
-	}
-}
-
 // Other users keep their permissions on a bare znode, except to write and to change its ACL.
 func TestWhichUsersMayWriteToAPlace(t *testing.T) {
 	i := identity{"word"}
