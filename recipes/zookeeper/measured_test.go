@@ -349,13 +349,27 @@ func TestTheTimeUntilTheDeadlineIsMeasured(t *testing.T) {
 	})
 }
 
-func TestWithoutAProviderNothingIsMeasured(t *testing.T) {
-	opener := must.Get(zookeeper.WithTelemetry(nil))(t)
-	s := must.Get(opener(t.Context(), recipes.SessionConfig{Servers: []string{zktest.Embedded(t).Addr()}}))(t)
-	if got := fmt.Sprintf("%T", s); got != "zookeeper.zkSession" {
-		t.Errorf("the session is a %s", got)
+// Without a provider, and for a session that a plugin serves for its host, nothing is reported.
+func TestOnlyItsOwnSessionsAreMeasured(t *testing.T) {
+	ctx := zktest.Bounded(t)
+	srv := zktest.Embedded(t)
+	m := newMetrics(t, nil)
+	without := metrics{t, m.reader, must.Get(zookeeper.WithTelemetry(nil))(t)}
+	for _, c := range []struct {
+		metrics
+		ctx context.Context
+	}{{without, ctx}, {m, telemetry.Served(ctx)}} {
+		s := must.Get(c.opener(c.ctx, recipes.SessionConfig{Servers: []string{srv.Addr()}}))(t)
+		must.Do(t, zktest.Acquire(t, s).Release(ctx))
+		must.Do(t, s.Close(ctx))
 	}
-	must.Do(t, s.Close(t.Context()))
+	for _, name := range []string{telemetry.Sessions, telemetry.Holds, telemetry.Wait} {
+		for key := range m.read() {
+			if strings.HasPrefix(key, name) {
+				t.Errorf("%s is reported", key)
+			}
+		}
+	}
 }
 
 // BenchmarkGrant measures a grant and its release, with the in-process server. Without
