@@ -109,25 +109,25 @@ func TestEveryGrantIsMeasured(t *testing.T) {
 	holds := func(w way, g recipes.Grant, err error) {
 		t.Helper()
 		if err != nil {
-			t.Fatalf("%s: %v", w.name, err)
+			t.Fatalf("%s: %v", w.Name, err)
 		}
 		grants++
 		sum, of := m.total(telemetry.Holds)
 		if sum != 1 || len(of) != 1 {
-			t.Fatalf("%s: %v holds, of %q", w.name, sum, of)
+			t.Fatalf("%s: %v holds, of %q", w.Name, sum, of)
 		}
 		seen[of[0]] = true
-		must.Do(t, w.giveBack(ctx, g))
+		must.Do(t, w.GiveBack(ctx, g))
 		if sum, of := m.total(telemetry.Holds); sum != 0 {
-			t.Errorf("%s: %v holds are left, of %q", w.name, sum, of)
+			t.Errorf("%s: %v holds are left, of %q", w.Name, sum, of)
 		}
 	}
 	for i, w := range ways(operated | held | moved | waited) {
 		path := fmt.Sprint("/way-", i)
 		g, err := w.enter(ctx, s, path, nil)
 		holds(w, g, err)
-		if e := must.Get(w.open(s, path, w.options))(t); e.try != nil {
-			g, err := e.try(ctx)
+		if e := must.Get(w.Open(s, path, w.options))(t); e.Try != nil {
+			g, err := e.Try(ctx)
 			holds(w, g, err)
 		}
 	}
