@@ -12,25 +12,18 @@ import (
 )
 
 func electionWays() []way {
-	open := func(s recipes.Client, path string, o options) (recipes.Election, error) {
-		return s.Election(path, recipes.ElectionConfig{Strategy: o.strategy, Dialect: o.dialect, Joined: o.joined})
-	}
-	campaign := func(e recipes.Election, ctx context.Context) (recipes.Leadership, error) {
-		return e.Campaign(ctx, []byte("x"))
-	}
-	w := way{
-		name: "election", method: "Election.Campaign", gives: "Leadership.Resign", kind: recipes.KindElection,
+	w := wayOf("election", way{
 		shares: map[recipes.Dialect][]string{
 			recipes.ZooKeeper: {"our election"},
 			recipes.Curator:   {"LeaderLatch"},
 			recipes.Kazoo:     {"kazoo's lock"},
 		},
 		uses: []use{{moved, options{}}},
-	}
+	}, func(o *options) { o.Data = []byte("x") })
 	for _, strategy := range recipes.Strategies() {
-		w.uses = append(w.uses, use{operated | held, options{strategy: strategy}})
+		w.uses = append(w.uses, use{operated | held, options{Strategy: strategy}})
 	}
-	return []way{wayBy(w, open, campaign, nil, recipes.Leadership.Resign)}
+	return []way{w}
 }
 
 // electionOperations are the operations of leaders and observers. Campaign is among

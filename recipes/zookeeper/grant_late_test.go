@@ -60,7 +60,7 @@ func withLateContender(t *testing.T, w way, sessionEnds bool, then func(*lateCon
 		if sessionEnds {
 			must.Do(t, holder.Close(ctx))
 		} else {
-			must.Do(t, w.giveBack(ctx, had))
+			must.Do(t, w.GiveBack(ctx, had))
 		}
 		l.follower.Lag()
 		operator := must.Get(next.Barrier(place.Znode))(t)
@@ -126,7 +126,7 @@ func TestAGrantThatWasTakenBackEnds(t *testing.T) {
 	for _, name := range []string{"lock", "election", "semaphore", "shared lock for writing"} {
 		for _, strategy := range recipes.Strategies() {
 			w := wayTo(name, "").by(strategy)
-			w.options.permits = 1
+			w.options.Permits = 1
 			t.Run(name+"/"+string(strategy), func(t *testing.T) {
 				for _, sessionEnds := range []bool{false, true} {
 					withLateContender(t, w, sessionEnds, (*lateContender).losesItsGrant)

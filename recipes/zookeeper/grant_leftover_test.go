@@ -106,12 +106,12 @@ var ends = map[string]struct {
 func TestNothingIsLeftOfAGrantThatHasEnded(t *testing.T) {
 	for _, w := range ways(held) {
 		for name, e := range ends {
-			t.Run(w.name+"/"+name, func(t *testing.T) {
+			t.Run(w.Name+"/"+name, func(t *testing.T) {
 				t.Parallel()
 				zktest.OnVirtualTime(t, func(ctx context.Context, t *testing.T, srv *zkserver.Server, s recipes.Client) {
 					g := &endingGrant{T: t, ctx: ctx, srv: srv, s: s, other: zktest.OpenVirtual(t, srv)}
-					g.grant = must.Get(w.at(t, s, "/left").get(ctx))(t)
-					g.giveBack = func(ctx context.Context) error { return w.giveBack(ctx, g.grant) }
+					g.grant = must.Get(w.at(t, s, "/left").Get(ctx))(t)
+					g.giveBack = func(ctx context.Context) error { return w.GiveBack(ctx, g.grant) }
 					if err := e.end(g); e.reason == nil && err != nil || !errors.Is(err, e.reason) {
 						t.Errorf("the end returned %v, want %v", err, e.reason)
 					}
@@ -141,17 +141,17 @@ func TestARefusedReleaseIsRepeated(t *testing.T) {
 	eachWay(t, held, func(t *testing.T, addr, path string, w way) {
 		ctx, operator := zktest.Bounded(t), zktest.Raw(t, addr)
 		must.Get(operator.Create(path, nil, 0, zk.WorldACL(zk.PermAll)))(t) // a wait queue of ours lets no other client change its ACL
-		grant := must.Get(w.at(t, zktest.OpenAt(t, addr), path).get(ctx))(t)
+		grant := must.Get(w.at(t, zktest.OpenAt(t, addr), path).Get(ctx))(t)
 		if _, once := grant.(recipes.Delivery); once { // its result is the first one
 			return
 		}
 		parent := gopath.Dir(grant.Znode())
 		must.Get(operator.SetACL(parent, zk.WorldACL(noDelete), -1))(t)
-		if err := w.giveBack(ctx, grant); !errors.Is(err, recipes.ErrAccessDenied) {
+		if err := w.GiveBack(ctx, grant); !errors.Is(err, recipes.ErrAccessDenied) {
 			t.Errorf("without the permission: %v", err)
 		}
 		must.Get(operator.SetACL(parent, zk.WorldACL(zk.PermAll), -1))(t)
-		must.Report(t, w.giveBack(ctx, grant))
+		must.Report(t, w.GiveBack(ctx, grant))
 		if there, _, err := operator.Exists(grant.Znode()); there || err != nil {
 			t.Errorf("the znode is left: %t, %v", there, err)
 		}

@@ -27,7 +27,7 @@ func TestNoGrantOutlivesTheSessionAtTheLeader(t *testing.T) {
 		},
 	}
 	for _, w := range append(ways(moved), wayTo("priority lock for reading", ""), wayTo("semaphore", recipes.Curator), wayTo("name", ""), wayTo("membership", "")) {
-		entrances[w.name] = func(ctx context.Context, s recipes.Client, joined func(recipes.Place)) (recipes.Grant, error) {
+		entrances[w.Name] = func(ctx context.Context, s recipes.Client, joined func(recipes.Place)) (recipes.Grant, error) {
 			return w.enter(ctx, s, "/it", joined)
 		}
 	}
@@ -158,7 +158,7 @@ func (c watchedConn) Read(p []byte) (int, error) {
 // grant after a short wait finds its proof ready.
 func TestAWaiterAsksTheLeaderAhead(t *testing.T) {
 	for _, w := range ways(moved | waited) {
-		t.Run(w.name, func(t *testing.T) {
+		t.Run(w.Name, func(t *testing.T) {
 			zktest.OnVirtualTime(t, func(ctx context.Context, t *testing.T, srv *zkserver.Server, s recipes.Client) {
 				if _, err := w.enter(ctx, zktest.OpenVirtual(t, srv), "/line", nil); err != nil {
 					t.Fatal(err)

@@ -46,7 +46,7 @@ func holderReads(t *testing.T, like zkserver.Release, strategy recipes.Strategy)
 	synctest.Wait()
 	late.Late()
 	set("new")
-	must.Do(t, w.giveBack(ctx, had))
+	must.Do(t, w.GiveBack(ctx, had))
 	got := <-granted
 	must.Do(t, got.Err)
 	link.Cut() // nothing was sent since the event

@@ -12,19 +12,11 @@ import (
 )
 
 func groupWays() []way {
-	open := func(s recipes.Client, path string, _ options) (recipes.Group, error) {
-		return s.Group(path, recipes.GroupConfig{})
-	}
-	join := func(g recipes.Group, ctx context.Context) (recipes.Membership, error) { return g.Join(ctx, nil) }
-	return []way{wayBy(way{name: "membership", uses: []use{{held, options{}}}}, open, join, nil, recipes.Membership.Leave)}
+	return []way{wayOf("membership", way{uses: []use{{held, options{}}}}, nil)}
 }
 
 func namesWays() []way {
-	open := func(s recipes.Client, path string, _ options) (recipes.Names, error) { return s.Names(path) }
-	register := func(n recipes.Names, ctx context.Context) (recipes.Registration, error) {
-		return n.Register(ctx, "name", nil)
-	}
-	return []way{wayBy(way{name: "name", uses: []use{{held, options{}}}}, open, register, register, recipes.Registration.Unregister)}
+	return []way{wayOf("name", way{uses: []use{{held, options{}}}}, func(o *options) { o.Name = "name" })}
 }
 
 func groupOperations() (all []operation) {

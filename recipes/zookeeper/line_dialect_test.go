@@ -123,7 +123,7 @@ func TestAContenderThatHasLeftCostsNoListing(t *testing.T) {
 	addr := zktest.Embedded(t).Addr()
 	ctx, waiters := zktest.Bounded(t), zktest.OpenAt(t, addr)
 	w := wayTo("lock", "")
-	hold := must.Get(w.at(t, zktest.OpenAt(t, addr), "/lock").get(ctx))(t)
+	hold := must.Get(w.at(t, zktest.OpenAt(t, addr), "/lock").Get(ctx))(t)
 	const waiting = 20
 	var turns []<-chan zktest.Outcome[recipes.Grant]
 	for range waiting {
@@ -134,11 +134,11 @@ func TestAContenderThatHasLeftCostsNoListing(t *testing.T) {
 		t.Fatal(err)
 	}
 	before := must.Get(waiters.Stats(ctx))(t).Fallbacks // an inspection may list without one
-	must.Do(t, w.giveBack(ctx, hold))
+	must.Do(t, w.GiveBack(ctx, hold))
 	for _, turn := range turns {
 		next := <-turn
 		must.Do(t, next.Err)
-		must.Do(t, w.giveBack(ctx, next.Got))
+		must.Do(t, w.GiveBack(ctx, next.Got))
 	}
 	if listings := must.Get(waiters.Stats(ctx))(t).Fallbacks - before; listings != 0 {
 		t.Errorf("%d listings in %d handoffs", listings, waiting)

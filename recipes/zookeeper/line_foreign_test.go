@@ -54,14 +54,14 @@ func dialectedWays() (all []dialected) {
 	for _, w := range tableOfWays() {
 		for _, d := range recipes.Dialects() {
 			if shares, ok := w.shares[d]; ok {
-				all = append(all, dialected{wayTo(w.name, d), shares})
+				all = append(all, dialected{wayTo(w.Name, d), shares})
 			}
 		}
 	}
 	return all
 }
 
-func (d dialected) String() string { return d.name + " in " + string(d.options.dialect) }
+func (d dialected) String() string { return d.Name + " in " + string(d.options.Dialect) }
 
 // createPeer creates the znodes of a contender below the path, and returns the last of them.
 func createPeer(s *zktest.Scene, znodes []string) (znode string) {
@@ -106,7 +106,7 @@ func TestARecipeRefusesWhatItSharesNoQueueWith(t *testing.T) {
 					if slices.Contains(way.shares, peer.name) {
 						continue
 					}
-					if foretold := verdict(s, session, way.kind, way.options.dialect); foretold == nil || *foretold != want {
+					if foretold := verdict(s, session, way.Kind, way.options.Dialect); foretold == nil || *foretold != want {
 						t.Errorf("%s: predicted %v, want %v", way, foretold, &want)
 					}
 					var got *recipes.ForeignError
@@ -124,7 +124,7 @@ func TestARecipeRefusesWhatItSharesNoQueueWith(t *testing.T) {
 					if !slices.Contains(way.shares, peer.name) {
 						continue
 					}
-					if foretold := verdict(s, session, way.kind, way.options.dialect); foretold != nil {
+					if foretold := verdict(s, session, way.Kind, way.options.Dialect); foretold != nil {
 						t.Errorf("%s: they share a wait queue, but predicted %v", way, foretold)
 					}
 					_, err := way.try(s.Ctx, session, s.Path)
@@ -144,7 +144,7 @@ func TestARecipeRefusesWhatItSharesNoQueueWith(t *testing.T) {
 func TestARecipeIgnoresChildrenThatAreNoContenders(t *testing.T) {
 	guid := strings.ReplaceAll(uuid.NewString(), "-", "")
 	for _, way := range dialectedWays() {
-		semaphore, dialect := way.kind == recipes.KindSemaphore, way.options.dialect
+		semaphore, dialect := way.Kind == recipes.KindSemaphore, way.options.Dialect
 		if dialect == recipes.Kazoo && semaphore {
 			continue // kazoo's semaphore counts each child as a permit
 		}

@@ -72,9 +72,9 @@ type blockedWay struct {
 // get gets a grant at stagePath, and records it.
 func (s *stage) get(ctx context.Context, w way, in recipes.Client, try bool) (*heldGrant, error) {
 	e := w.at(s.T, in, stagePath)
-	get := e.get
+	get := e.Get
 	if try {
-		get = e.try
+		get = e.Try
 	}
 	got, err := get(ctx)
 	if err != nil {
@@ -89,7 +89,7 @@ func (s *stage) giveBack(ctx context.Context, g *heldGrant) error {
 	s.mu.Lock()
 	g.left = true
 	s.mu.Unlock()
-	return g.way.giveBack(ctx, g.Grant)
+	return g.way.GiveBack(ctx, g.Grant)
 }
 
 // fill has the other session acquire all that can be held, and returns a function that gives
@@ -127,7 +127,7 @@ func (st blockedWay) turn(s *stage) error {
 // writer, or for a reader.
 func blockedWays() (all []blockedWay) {
 	for _, w := range ways(operated) {
-		st := blockedWay{way: w, variant: ", " + cmp.Or(string(w.options.strategy), string(w.options.dialect)), blocker: w, count: 1}
+		st := blockedWay{way: w, variant: ", " + cmp.Or(string(w.options.Strategy), string(w.options.Dialect)), blocker: w, count: 1}
 		switch {
 		case w.rival == nil:
 			st.count = whole / w.part()
@@ -149,9 +149,9 @@ func lineOperations() (all []operation) {
 	for _, st := range blockedWays() {
 		turn := func(s *stage) func() error { return func() error { return st.turn(s) } }
 		all = append(all,
-			st.free(st.method, false),
-			operation{st.method + st.variant + ", between two", func(s *stage) doing { return st.between(s) }},
-			operation{st.gives + ", " + st.method + st.variant, func(s *stage) doing {
+			st.free(st.Method, false),
+			operation{st.Method + st.variant + ", between two", func(s *stage) doing { return st.between(s) }},
+			operation{st.Gives + ", " + st.Method + st.variant, func(s *stage) doing {
 				mine := must.Get(s.get(s.ctx, st.way, s.victim, false))(s.T)
 				s.ok(mine.stillHeld(s.ctx))
 				return doing{
@@ -166,9 +166,9 @@ func lineOperations() (all []operation) {
 				}
 			}},
 		)
-		if st.method == "Lock.Acquire" || st.method == "Election.Campaign" { // the grants of other ways watch in the same way
+		if st.Method == "Lock.Acquire" || st.Method == "Election.Campaign" { // the grants of other ways watch in the same way
 			all = append(all,
-				operation{st.method + st.variant + ", whose holder loses its znode", func(s *stage) doing {
+				operation{st.Method + st.variant + ", whose holder loses its znode", func(s *stage) doing {
 					_, theirs, err := st.fill(s.ctx, s)
 					s.ok(err)
 					var mine *heldGrant
@@ -178,14 +178,14 @@ func lineOperations() (all []operation) {
 						end:    func() error { return errors.Join(mine.stillHeld(s.ctx), s.giveBack(s.ctx, mine)) },
 					}
 				}},
-				operation{"Grant.Write, " + st.method + st.variant + ", the end of it", func(s *stage) doing {
+				operation{"Grant.Write, " + st.Method + st.variant + ", the end of it", func(s *stage) doing {
 					mine := must.Get(s.get(s.ctx, st.way, s.victim, false))(s.T)
 					return doing{act: ended(mine), happen: func() error { return s.remove(mine.Znode()) }, after: turn(s)}
 				}},
 			)
 		}
-		if st.tries != "" {
-			all = append(all, st.free(st.tries, true), operation{st.tries + st.variant, func(s *stage) doing {
+		if st.Tries != "" {
+			all = append(all, st.free(st.Tries, true), operation{st.Tries + st.variant, func(s *stage) doing {
 				release, _, err := st.fill(s.ctx, s)
 				s.ok(err)
 				return doing{
@@ -354,20 +354,16 @@ func questionsAboutLines() (all []operation) {
 }
 
 func lockWays() []way {
-	open := func(s recipes.Client, path string, o options) (recipes.Lock, error) {
-		return s.Lock(path, recipes.LockConfig{Strategy: o.strategy, Dialect: o.dialect, Joined: o.joined, Data: []byte("who")})
-	}
-	w := way{
-		name: "lock", method: "Lock.Acquire", tries: "Lock.TryAcquire", gives: "Hold.Release", kind: recipes.KindLock,
+	w := wayOf("lock", way{
 		shares: map[recipes.Dialect][]string{
 			recipes.ZooKeeper: {"a mutex", "our lock"},
 			recipes.Curator:   {"a mutex", "our lock"},
 			recipes.Kazoo:     {"kazoo's lock"},
 		},
-		uses: []use{{operated | held, options{dialect: recipes.Curator}}, {operated, options{dialect: recipes.Kazoo}}},
-	}
+		uses: []use{{operated | held, options{Dialect: recipes.Curator}}, {operated, options{Dialect: recipes.Kazoo}}},
+	}, func(o *options) { o.Data = []byte("who") })
 	for _, strategy := range recipes.Strategies() {
-		w.uses = append(w.uses, use{operated | held | moved, options{strategy: strategy}})
+		w.uses = append(w.uses, use{operated | held | moved, options{Strategy: strategy}})
 	}
-	return []way{wayBy(w, open, recipes.Lock.Acquire, recipes.Lock.TryAcquire, recipes.Hold.Release)}
+	return []way{w}
 }

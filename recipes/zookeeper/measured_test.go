@@ -109,25 +109,25 @@ func TestEveryGrantIsMeasured(t *testing.T) {
 	holds := func(w way, g recipes.Grant, err error) {
 		t.Helper()
 		if err != nil {
-			t.Fatalf("%s: %v", w.name, err)
+			t.Fatalf("%s: %v", w.Name, err)
 		}
 		grants++
 		sum, of := m.total(telemetry.Holds)
 		if sum != 1 || len(of) != 1 {
-			t.Fatalf("%s: %v holds, of %q", w.name, sum, of)
+			t.Fatalf("%s: %v holds, of %q", w.Name, sum, of)
 		}
 		seen[of[0]] = true
-		must.Do(t, w.giveBack(ctx, g))
+		must.Do(t, w.GiveBack(ctx, g))
 		if sum, of := m.total(telemetry.Holds); sum != 0 {
-			t.Errorf("%s: %v holds are left, of %q", w.name, sum, of)
+			t.Errorf("%s: %v holds are left, of %q", w.Name, sum, of)
 		}
 	}
 	for i, w := range ways(operated | held | moved | waited) {
 		path := fmt.Sprint("/way-", i)
 		g, err := w.enter(ctx, s, path, nil)
 		holds(w, g, err)
-		if e := must.Get(w.open(s, path, w.options))(t); e.try != nil {
-			g, err := e.try(ctx)
+		if e := must.Get(w.Open(s, path, w.options))(t); e.Try != nil {
+			g, err := e.Try(ctx)
 			holds(w, g, err)
 		}
 	}
@@ -349,13 +349,27 @@ func TestTheTimeUntilTheDeadlineIsMeasured(t *testing.T) {
 	})
 }
 
-func TestWithoutAProviderNothingIsMeasured(t *testing.T) {
-	opener := must.Get(zookeeper.WithTelemetry(nil))(t)
-	s := must.Get(opener(t.Context(), recipes.SessionConfig{Servers: []string{zktest.Embedded(t).Addr()}}))(t)
-	if got := fmt.Sprintf("%T", s); got != "zookeeper.zkSession" {
-		t.Errorf("the session is a %s", got)
+// Without a provider, and for a session that a plugin serves for its host, nothing is reported.
+func TestOnlyItsOwnSessionsAreMeasured(t *testing.T) {
+	ctx := zktest.Bounded(t)
+	srv := zktest.Embedded(t)
+	m := newMetrics(t, nil)
+	without := metrics{t, m.reader, must.Get(zookeeper.WithTelemetry(nil))(t)}
+	for _, c := range []struct {
+		metrics
+		ctx context.Context
+	}{{without, ctx}, {m, telemetry.Served(ctx)}} {
+		s := must.Get(c.opener(c.ctx, recipes.SessionConfig{Servers: []string{srv.Addr()}}))(t)
+		must.Do(t, zktest.Acquire(t, s).Release(ctx))
+		must.Do(t, s.Close(ctx))
 	}
-	must.Do(t, s.Close(t.Context()))
+	for _, name := range []string{telemetry.Sessions, telemetry.Holds, telemetry.Wait} {
+		for key := range m.read() {
+			if strings.HasPrefix(key, name) {
+				t.Errorf("%s is reported", key)
+			}
+		}
+	}
 }
 
 // BenchmarkGrant measures a grant and its release, with the in-process server. Without

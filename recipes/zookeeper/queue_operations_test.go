@@ -88,26 +88,22 @@ func (s *stage) holding(data string) bool { return s.element(data) != "" }
 // queueOperations put and take elements. Each element is put once, and one consumer gets it.
 // queueWays get a delivery: they put an element and receive it.
 func queueWays() []way {
-	receive := func(q recipes.Queue, ctx context.Context) (recipes.Delivery, error) {
-		if _, err := q.Put(ctx, []byte("x")); err != nil {
-			return nil, err
-		}
-		return q.Receive(ctx)
-	}
-	receiveByPriority := func(q recipes.PriorityQueue, ctx context.Context) (recipes.Delivery, error) {
-		if _, err := q.Put(ctx, 7, []byte("x")); err != nil {
-			return nil, err
-		}
-		return q.Receive(ctx)
-	}
 	uses := []use{{held, options{}}}
 	return []way{
-		wayBy(way{name: "delivery", uses: uses}, func(s recipes.Client, path string, _ options) (recipes.Queue, error) {
-			return s.Queue(path, recipes.QueueConfig{})
-		}, receive, nil, recipes.Delivery.Return),
-		wayBy(way{name: "delivery by priority", uses: uses}, func(s recipes.Client, path string, _ options) (recipes.PriorityQueue, error) {
-			return s.PriorityQueue(path, recipes.QueueConfig{})
-		}, receiveByPriority, nil, recipes.Delivery.Return),
+		wayOf("delivery", way{uses: uses}, nil).after(func(ctx context.Context, s recipes.Recipes, path string) error {
+			q, err := s.Queue(path, recipes.QueueConfig{})
+			if err == nil {
+				_, err = q.Put(ctx, []byte("x"))
+			}
+			return err
+		}),
+		wayOf("delivery by priority", way{uses: uses}, nil).after(func(ctx context.Context, s recipes.Recipes, path string) error {
+			q, err := s.PriorityQueue(path, recipes.QueueConfig{})
+			if err == nil {
+				_, err = q.Put(ctx, 7, []byte("x"))
+			}
+			return err
+		}),
 	}
 }
 

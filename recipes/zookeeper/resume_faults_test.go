@@ -30,13 +30,13 @@ func TestEveryFaultAtEveryRequestOfAResume(t *testing.T) {
 		// One way of each kind. The others differ only in names.
 		few := []string{"lock by handoff", "shared lock for writing", "priority lock for writing", "name", "delivery"}
 		for _, w := range ways(held) {
-			if slices.Contains(few, w.name) {
-				swept(t, "held/"+w.name, func(t *testing.T, f fault, at int64) int64 { return sweepResume(t, w, at, f) })
+			if slices.Contains(few, w.Name) {
+				swept(t, "held/"+w.Name, func(t *testing.T, f fault, at int64) int64 { return sweepResume(t, w, at, f) })
 			}
 		}
 		for _, w := range ways(moved) {
-			if slices.Contains(few, w.name) {
-				swept(t, "waiting/"+w.name, func(t *testing.T, f fault, at int64) int64 { return sweepResumeWaiting(t, w, at, f) })
+			if slices.Contains(few, w.Name) {
+				swept(t, "waiting/"+w.Name, func(t *testing.T, f fault, at int64) int64 { return sweepResumeWaiting(t, w, at, f) })
 			}
 		}
 	})
@@ -101,12 +101,12 @@ func sweepResume(t *testing.T, w way, at int64, f fault) int64 {
 	var r resumption
 	var held recipes.Grant
 	r.before(t, func(first recipes.Client) {
-		held = must.Get(w.at(t, first, stagePath).get(r.ctx))(t)
+		held = must.Get(w.at(t, first, stagePath).Get(r.ctx))(t)
 	})
 	ctx, cancel := context.WithCancel(r.ctx)
 	defer cancel()
 	requests := f.strike(r.srv, r.victim, at, cancel)
-	resume := w.at(t, r.victim, stagePath).resume
+	resume := w.at(t, r.victim, stagePath).Resume
 	var taken recipes.Grant
 	call := func(ctx context.Context) (err error) {
 		taken, err = resume(ctx, held.Znode(), held.Token())
@@ -121,14 +121,14 @@ func sweepResume(t *testing.T, w way, at int64, f fault) int64 {
 		if taken.Znode() != held.Znode() || taken.Token() != held.Token() {
 			t.Errorf("resumed %s with token %d; want %s with %d", taken.Znode(), taken.Token(), held.Znode(), held.Token())
 		}
-		err = errors.Join(settle(ctx, r.victim.(zktest.Movable).DropRest), guardedError(taken.Write(ctx)), r.giveBack(func(ctx context.Context) error { return w.giveBack(ctx, taken) }))
+		err = errors.Join(settle(ctx, r.victim.(zktest.Movable).DropRest), guardedError(taken.Write(ctx)), r.giveBack(func(ctx context.Context) error { return w.GiveBack(ctx, taken) }))
 	}
 	if !f.allows(err) {
 		t.Errorf("the session ended with %v", err)
 	}
 	made := requests.Load()
 	r.srv.SetFault(nil)
-	r.after(t, w.at(t, r.other, stagePath).get)
+	r.after(t, w.at(t, r.other, stagePath).Get)
 	return made
 }
 
@@ -153,11 +153,11 @@ func sweepResumeWaiting(t *testing.T, w way, at int64, f fault) int64 {
 			if holder.Err() == nil {
 				t.Error("granted beside the holder")
 			}
-			err = errors.Join(settle(ctx, r.victim.(zktest.Movable).DropRest), guardedError(g.Write(ctx)), r.giveBack(func(ctx context.Context) error { return w.giveBack(ctx, g) }))
+			err = errors.Join(settle(ctx, r.victim.(zktest.Movable).DropRest), guardedError(g.Write(ctx)), r.giveBack(func(ctx context.Context) error { return w.GiveBack(ctx, g) }))
 		}
 		granted <- err
 	}()
-	must.Do(t, w.giveBack(r.ctx, holder))
+	must.Do(t, w.GiveBack(r.ctx, holder))
 	if err := <-granted; !f.allows(err) {
 		t.Errorf("the session ended with %v", err)
 	}

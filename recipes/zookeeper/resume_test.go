@@ -105,7 +105,7 @@ func TestADeliveryThatWasChangedIsNotResumed(t *testing.T) {
 func eachWay(t *testing.T, in technique, test func(t *testing.T, addr, path string, w way)) {
 	zktest.Everywhere(t, func(t *testing.T, addr, path string) {
 		for i, w := range ways(in) {
-			t.Run(w.name, func(t *testing.T) { test(t, addr, fmt.Sprintf("%s-%d", path, i), w) })
+			t.Run(w.Name, func(t *testing.T) { test(t, addr, fmt.Sprintf("%s-%d", path, i), w) })
 		}
 	})
 }
@@ -114,19 +114,19 @@ func TestHoldsAreResumed(t *testing.T) {
 	eachWay(t, held, func(t *testing.T, addr, path string, w way) {
 		ctx, other := zktest.Bounded(t), zktest.OpenAt(t, addr)
 		first := zktest.OpenAt(t, addr)
-		held := must.Get(w.at(t, first, path).get(ctx))(t)
+		held := must.Get(w.at(t, first, path).Get(ctx))(t)
 		zktest.GuardedWrite(t, held, path+"-before")
 
 		second := zktest.Move(t, addr, first)
 		if err := held.Err(); !errors.Is(err, recipes.ErrNotHeld) {
 			t.Errorf("in the process that has detached the session, Err is %v", err)
 		}
-		taken := must.Get(w.at(t, second, path).resume(ctx, held.Znode(), held.Token()))(t)
+		taken := must.Get(w.at(t, second, path).Resume(ctx, held.Znode(), held.Token()))(t)
 		must.Do(t, second.(zktest.Movable).DropRest(ctx))
 		if taken.Token() != held.Token() || taken.Znode() != held.Znode() || taken.Err() != nil {
 			t.Errorf("resumed %s with token %d (%v); want %s with %d", taken.Znode(), taken.Token(), taken.Err(), held.Znode(), held.Token())
 		}
-		if try := w.rivals().at(t, other, path).try; try != nil {
+		if try := w.rivals().at(t, other, path).Try; try != nil {
 			if g, err := try(ctx); err == nil {
 				t.Errorf("another session was granted %s beside it", g.Znode())
 			}
@@ -140,11 +140,11 @@ func TestHoldsAreResumed(t *testing.T) {
 
 		// The resumed hold has the identity of its session, so its release hands the lock off.
 		var granted <-chan zktest.Outcome[recipes.Grant]
-		lock := w.name == "lock by handoff"
+		lock := w.Name == "lock by handoff"
 		if lock {
 			_, granted = w.start(ctx, other, path)
 		}
-		must.Do(t, w.giveBack(ctx, taken))
+		must.Do(t, w.GiveBack(ctx, taken))
 		if lock {
 			must.Do(t, (<-granted).Err)
 			if stats := must.Get(other.Stats(ctx))(t); stats.Handoffs != 1 {
@@ -160,12 +160,12 @@ func TestOnlyHoldsAreResumed(t *testing.T) {
 	eachWay(t, held, func(t *testing.T, addr, path string, w way) {
 		ctx, other := zktest.Bounded(t), zktest.OpenAt(t, addr)
 		s := zktest.OpenAt(t, addr)
-		held := must.Get(w.at(t, s, path).get(ctx))(t)
+		held := must.Get(w.at(t, s, path).Get(ctx))(t)
 		// Another session's.
-		theirs := must.Get(w.at(t, other, path+"-theirs").get(ctx))(t)
+		theirs := must.Get(w.at(t, other, path+"-theirs").Get(ctx))(t)
 
 		s = zktest.Move(t, addr, s)
-		resume, takeTheirs := w.at(t, s, path).resume, w.at(t, s, path+"-theirs").resume
+		resume, takeTheirs := w.at(t, s, path).Resume, w.at(t, s, path+"-theirs").Resume
 		refused := func(what string, want error, resume func(context.Context, string, recipes.Token) (recipes.Grant, error), znode string, token recipes.Token) {
 			t.Helper()
 			if g, err := resume(ctx, znode, token); !errors.Is(err, want) {
@@ -189,7 +189,7 @@ func TestOnlyHoldsAreResumed(t *testing.T) {
 			t.Error(err)
 		} else {
 			refused("what was taken up before", recipes.ErrInvalid, resume, held.Znode(), held.Token())
-			must.Report(t, w.giveBack(ctx, taken))
+			must.Report(t, w.GiveBack(ctx, taken))
 		}
 		refused("what is gone", recipes.ErrRemoved, resume, held.Znode(), held.Token())
 	})
@@ -219,7 +219,7 @@ func TestAWaiterIsNotResumedAsAHolder(t *testing.T) {
 			token := tokenOf(t, srv, znode)
 
 			s = zktest.Move(t, srv.Addr(), s)
-			if _, err := w.at(t, s, "/lock").resume(ctx, znode, token); !errors.Is(err, recipes.ErrNotHeld) || errors.Is(err, recipes.ErrRemoved) {
+			if _, err := w.at(t, s, "/lock").Resume(ctx, znode, token); !errors.Is(err, recipes.ErrNotHeld) || errors.Is(err, recipes.ErrRemoved) {
 				t.Errorf("the waiter: %v", err)
 			}
 		})
@@ -244,7 +244,7 @@ func TestAReaderBehindAWriterIsResumedIfItWasGranted(t *testing.T) {
 		token := tokenOf(t, srv, znode)
 
 		s = zktest.Move(t, srv.Addr(), s)
-		_, err := w.at(t, s, "/shared").resume(ctx, znode, token)
+		_, err := w.at(t, s, "/shared").Resume(ctx, znode, token)
 		if downgraded && err != nil || !downgraded && (!errors.Is(err, recipes.ErrNotHeld) || errors.Is(err, recipes.ErrRemoved)) {
 			t.Errorf("the writer has downgraded: %v; the reader: %v", downgraded, err)
 		}

@@ -15,11 +15,11 @@ import (
 
 // resumeWaiting resumes a waiter by its znode.
 func (w way) resumeWaiting(ctx context.Context, s recipes.Client, path, znode string) (recipes.Grant, error) {
-	e, err := w.open(s, path, w.options)
+	e, err := w.Open(s, path, w.options)
 	if err != nil {
 		return nil, err
 	}
-	return e.resumeWaiting(ctx, znode)
+	return e.ResumeWaiting(ctx, znode)
 }
 
 // start has s contend. It returns the contender's znode as soon as the znode exists.

@@ -121,32 +121,29 @@ func sharedLockWays() []way {
 		recipes.Kazoo:     {"kazoo's reader", "kazoo's lock"},
 	}
 	uses := []use{
-		{held, options{revocable: true}},
-		{operated, options{strategy: recipes.Herd}}, {operated, options{strategy: recipes.Predecessor}},
+		{held, options{Revocable: true}},
+		{operated, options{Strategy: recipes.Herd}}, {operated, options{Strategy: recipes.Predecessor}},
 	}
-	read := way{name: "shared lock for reading", kind: recipes.KindSharedLock, shares: shares, uses: append(uses[:3:3],
-		use{operated, options{dialect: recipes.Curator}}, use{operated, options{dialect: recipes.Kazoo}})}
-	write := way{name: "shared lock for writing", kind: recipes.KindSharedLock, shares: shares, uses: append(uses[:3:3], use{moved, options{}})}
-	return readWriteWays[recipes.SharedHold](read, write, "SharedLock", func(s recipes.Client, path string, o options) (recipes.SharedLock, error) {
-		return s.SharedLock(path, recipes.SharedLockConfig{Strategy: o.strategy, Dialect: o.dialect, Joined: o.joined, Revocable: o.revocable})
-	})
+	read := wayOf("shared lock for reading", way{shares: shares, uses: append(uses[:3:3],
+		use{operated, options{Dialect: recipes.Curator}}, use{operated, options{Dialect: recipes.Kazoo}})}, nil)
+	write := wayOf("shared lock for writing", way{shares: shares, uses: append(uses[:3:3], use{moved, options{}})}, nil)
+	return rivals(read, write)
 }
 
 func priorityLockWays() []way {
 	shares := map[recipes.Dialect][]string{recipes.ZooKeeper: {"our waiter with a priority", "our holder with a priority"}}
 	uses := []use{
 		{held, options{}},
-		{operated, options{strategy: recipes.Herd, revocable: true}}, {operated, options{strategy: recipes.Predecessor, revocable: true}},
+		{operated, options{Strategy: recipes.Herd, Revocable: true}}, {operated, options{Strategy: recipes.Predecessor, Revocable: true}},
 	}
-	read := way{name: "priority lock for reading", kind: recipes.KindPriorityLock, shares: shares, uses: uses}
-	write := way{name: "priority lock for writing", kind: recipes.KindPriorityLock, shares: shares, uses: append(uses[:3:3], use{moved, options{}})}
-	return readWriteWays[recipes.PriorityHold](read, write, "PriorityLock", func(s recipes.Client, path string, o options) (recipes.PriorityLock, error) {
-		cfg := recipes.PriorityLockConfig{Strategy: o.strategy, Joined: o.joined}
-		if o.revocable {
-			cfg.Revocable, cfg.Grace, cfg.Priority, cfg.Ask = true, time.Second, 5, true
+	revocable := func(o *options) {
+		if o.Revocable {
+			o.Grace, o.Priority, o.Ask = time.Second, 5, true
 		}
-		return s.PriorityLock(path, cfg)
-	})
+	}
+	read := wayOf("priority lock for reading", way{shares: shares, uses: uses}, revocable)
+	write := wayOf("priority lock for writing", way{shares: shares, uses: append(uses[:3:3], use{moved, options{}})}, revocable)
+	return rivals(read, write)
 }
 
 func sharedLockOperations() []operation {

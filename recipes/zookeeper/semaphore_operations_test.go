@@ -10,32 +10,29 @@ import (
 )
 
 func semaphoreWays() []way {
-	open := func(s recipes.Client, path string, o options) (recipes.Semaphore, error) {
-		return s.Semaphore(path, semaphoreConfig(o))
-	}
-	return []way{wayBy(way{
-		name: "semaphore", method: "Semaphore.Acquire", tries: "Semaphore.TryAcquire", gives: "Hold.Release", kind: recipes.KindSemaphore, share: aPermit,
+	return []way{wayOf("semaphore", way{
+		share: aPermit,
 		shares: map[recipes.Dialect][]string{
 			recipes.ZooKeeper: {"our semaphore"},
 			recipes.Curator:   {"a lease of SemaphoreV2", "a lease of SemaphoreV2 whose locks are gone", "a waiter of SemaphoreV2"},
 			recipes.Kazoo:     {"kazoo's semaphore"},
 		},
 		uses: append(usesOfPermits(),
-			use{operated, options{dialect: recipes.Curator, permits: 2}}, use{held | waited, options{dialect: recipes.Curator}},
-			use{operated, options{dialect: recipes.Kazoo, permits: 2}}, use{held | waited, options{dialect: recipes.Kazoo}}),
-	}, open, recipes.Semaphore.Acquire, recipes.Semaphore.TryAcquire, recipes.Hold.Release), slotsWay()}
-}
-
-func semaphoreConfig(o options) recipes.SemaphoreConfig {
-	return recipes.SemaphoreConfig{Permits: max(o.permits, 1), Strategy: o.strategy, Dialect: o.dialect, Joined: o.joined}
+			use{operated, options{Dialect: recipes.Curator, Permits: 2}}, use{held | waited, options{Dialect: recipes.Curator}},
+			use{operated, options{Dialect: recipes.Kazoo, Permits: 2}}, use{held | waited, options{Dialect: recipes.Kazoo}}),
+	}, nil), wayOf("slots", way{
+		share:  aPermit,
+		shares: map[recipes.Dialect][]string{recipes.ZooKeeper: {"our semaphore"}},
+		uses:   usesOfPermits(),
+	}, nil)}
 }
 
 // usesOfPermits are the uses of semaphores and slots. By handoff they wait as by predecessor.
 func usesOfPermits() []use {
 	return []use{
 		{held | moved, options{}},
-		{operated, options{strategy: recipes.Herd, permits: 2}},
-		{operated, options{strategy: recipes.Predecessor, permits: 2}},
+		{operated, options{Strategy: recipes.Herd, Permits: 2}},
+		{operated, options{Strategy: recipes.Predecessor, Permits: 2}},
 	}
 }
 
@@ -97,17 +94,6 @@ func semaphoreOperations() (all []operation) {
 func (s *stage) slots(in recipes.Recipes, cfg recipes.SemaphoreConfig) recipes.Slots {
 	cfg.Permits = max(cfg.Permits, 2)
 	return must.Get(in.Slots(stagePath, cfg))(s.T)
-}
-
-func slotsWay() way {
-	open := func(s recipes.Client, path string, o options) (recipes.Slots, error) {
-		return s.Slots(path, semaphoreConfig(o))
-	}
-	return wayBy(way{
-		name: "slots", method: "Slots.Acquire", tries: "Slots.TryAcquire", gives: "Hold.Release", kind: recipes.KindSemaphore, share: aPermit,
-		shares: map[recipes.Dialect][]string{recipes.ZooKeeper: {"our semaphore"}},
-		uses:   usesOfPermits(),
-	}, open, recipes.Slots.Acquire, recipes.Slots.TryAcquire, recipes.SlotHold.Release)
 }
 
 // slotsOperations are the operations in which a contender with a permit claims a number. The

@@ -3,16 +3,16 @@ package zookeeper_test
 import (
 	"cmp"
 	"context"
-	"fmt"
 	"slices"
 	"testing"
 
+	"github.com/zkrecipes/zkrecipes/internal/grants"
 	"github.com/zkrecipes/zkrecipes/internal/testing/must"
 	"github.com/zkrecipes/zkrecipes/recipes"
 )
 
 // A way is one way to get a grant: a method of a recipe, and how the recipe is configured.
-// The ways of all recipes are one table. These techniques run over it:
+// internal/grants is the catalog of the methods. These techniques run over it:
 //
 //	line_operations_test.go  each is an operation: free, between two others, given back
 //	resume_test.go           another process resumes what was granted
@@ -22,10 +22,8 @@ import (
 //
 // A new recipe adds its ways to its file of operations, and names them in tableOfWays.
 type way struct {
-	name                 string // of the recipe and of the kind of grant
-	method, tries, gives string // methods to get a grant, to get one without waiting, and to give it back
-	kind                 recipes.Kind
-	share                int // the share of the path that a grant takes; 0: the whole
+	grants.Way
+	share int // the share of the path that a grant takes; 0: the whole
 	// rival is another way of the same recipe, whose grants exclude the grants of this one.
 	rival *way
 	// shares are the names of the peers with which the way shares a wait queue, for each
@@ -33,19 +31,10 @@ type way struct {
 	shares map[recipes.Dialect][]string
 	uses   []use
 
-	options  options
-	open     func(s recipes.Client, path string, o options) (entrance, error)
-	giveBack func(ctx context.Context, g recipes.Grant) error
+	options options
 }
 
-// options configure a recipe. A recipe that lacks an option ignores it.
-type options struct {
-	strategy  recipes.Strategy
-	dialect   recipes.Dialect
-	permits   int // 0: one
-	revocable bool
-	joined    func(recipes.Place)
-}
+type options = grants.Options
 
 // technique is a set of techniques.
 type technique int
@@ -63,54 +52,47 @@ type use struct {
 	options
 }
 
-// entrance is a recipe that was opened at a path, with the methods of a way.
-type entrance struct {
-	get           func(context.Context) (recipes.Grant, error)
-	try           func(context.Context) (recipes.Grant, error) // nil: the way has no try
-	resume        func(ctx context.Context, znode string, token recipes.Token) (recipes.Grant, error)
-	resumeWaiting func(ctx context.Context, znode string) (recipes.Grant, error)
-}
-
-type resumer[G recipes.Grant] interface {
-	Resume(ctx context.Context, znode string, token recipes.Token) (G, error)
-}
-
-type waitingResumer[G recipes.Grant] interface {
-	ResumeWaiting(ctx context.Context, znode string, try bool) (G, error)
-}
-
-// wayBy completes a way by methods of its recipe.
-func wayBy[R any, G recipes.Grant](w way, open func(recipes.Client, string, options) (R, error), get, try func(R, context.Context) (G, error), giveBack func(G, context.Context) error) way {
-	asGrant := func(g G, err error) (recipes.Grant, error) {
-		switch {
-		case err == nil:
-			return g, nil
-		case any(g) != nil:
-			return nil, fmt.Errorf("a grant was returned with the error %v", err)
-		}
-		return nil, err
+// wayOf completes the way of the catalog with that name. with, if not nil, sets more options
+// when it is opened.
+func wayOf(name string, w way, with func(*options)) way {
+	w.Way = grants.Named(name)
+	if with == nil {
+		return w
 	}
-	w.giveBack = func(ctx context.Context, g recipes.Grant) error { return giveBack(g.(G), ctx) }
-	w.open = func(s recipes.Client, path string, o options) (entrance, error) {
-		r, err := open(s, path, o)
-		if err != nil {
-			return entrance{}, err
-		}
-		e := entrance{
-			get: func(ctx context.Context) (recipes.Grant, error) { return asGrant(get(r, ctx)) },
-			resume: func(ctx context.Context, znode string, token recipes.Token) (recipes.Grant, error) {
-				return asGrant(any(r).(resumer[G]).Resume(ctx, znode, token))
-			},
-			resumeWaiting: func(ctx context.Context, znode string) (recipes.Grant, error) {
-				return asGrant(any(r).(waitingResumer[G]).ResumeWaiting(ctx, znode, false))
-			},
-		}
-		if try != nil {
-			e.try = func(ctx context.Context) (recipes.Grant, error) { return asGrant(try(r, ctx)) }
-		}
-		return e, nil
+	open := w.Open
+	w.Open = func(s recipes.Recipes, path string, o options) (grants.Entrance, error) {
+		with(&o)
+		return open(s, path, o)
 	}
 	return w
+}
+
+// after returns the way with do, which it calls before it gets a grant.
+func (w way) after(do func(ctx context.Context, s recipes.Recipes, path string) error) way {
+	open := w.Open
+	w.Open = func(s recipes.Recipes, path string, o options) (grants.Entrance, error) {
+		e, err := open(s, path, o)
+		get := e.Get
+		e.Get = func(ctx context.Context) (recipes.Grant, error) {
+			if err := do(ctx, s, path); err != nil {
+				return nil, err
+			}
+			return get(ctx)
+		}
+		return e, err
+	}
+	return w
+}
+
+// A way of the catalog is among the ways here, so that the techniques run over it. The double
+// barrier's passage is not: operations of its own have the other members that it waits for.
+func TestTheWaysAreThoseOfTheCatalog(t *testing.T) {
+	all := tableOfWays()
+	for _, of := range grants.All() {
+		if of.Name != "passage" && !slices.ContainsFunc(all, func(w way) bool { return w.Name == of.Name && len(w.uses) > 0 }) {
+			t.Errorf("no technique runs over the %s", of.Name)
+		}
+	}
 }
 
 // ways returns the ways of a technique, each in all configurations for that technique.
@@ -122,11 +104,11 @@ func ways(in technique) (all []way) {
 			}
 			configured := w
 			configured.options = u.options
-			if u.strategy != "" {
-				configured.name += " by " + string(u.strategy)
+			if u.Strategy != "" {
+				configured.Name += " by " + string(u.Strategy)
 			}
-			if u.dialect != "" {
-				configured.name += " of " + string(u.dialect)
+			if u.Dialect != "" {
+				configured.Name += " of " + string(u.Dialect)
 			}
 			all = append(all, configured)
 		}
@@ -137,43 +119,43 @@ func ways(in technique) (all []way) {
 // wayTo returns the way with that name, in a dialect. A semaphore has two permits.
 func wayTo(name string, d recipes.Dialect) way {
 	all := tableOfWays()
-	w := all[slices.IndexFunc(all, func(w way) bool { return w.name == name })]
-	w.options = options{dialect: d, permits: 2}
+	w := all[slices.IndexFunc(all, func(w way) bool { return w.Name == name })]
+	w.options = options{Dialect: d, Permits: 2}
 	return w
 }
 
 // by returns the way with a strategy.
 func (w way) by(s recipes.Strategy) way {
-	w.options.strategy = s
+	w.options.Strategy = s
 	return w
 }
 
 // at opens the recipe of the way at a path.
-func (w way) at(t *testing.T, s recipes.Client, path string) entrance {
+func (w way) at(t *testing.T, s recipes.Client, path string) grants.Entrance {
 	t.Helper()
-	return must.Get(w.open(s, path, w.options))(t)
+	return must.Get(w.Open(s, path, w.options))(t)
 }
 
 // enter gets a grant. It calls joined when the contender's znode exists.
 func (w way) enter(ctx context.Context, s recipes.Client, path string, joined func(recipes.Place)) (recipes.Grant, error) {
 	o := w.options
-	o.joined = joined
-	e, err := w.open(s, path, o)
+	o.Joined = joined
+	e, err := w.Open(s, path, o)
 	if err != nil {
 		return nil, err
 	}
-	return e.get(ctx)
+	return e.Get(ctx)
 }
 
 // try gets a grant without waiting. If the way has no try, the contender gives up as soon as
 // its znode exists.
 func (w way) try(ctx context.Context, s recipes.Client, path string) (recipes.Grant, error) {
-	e, err := w.open(s, path, w.options)
+	e, err := w.Open(s, path, w.options)
 	if err != nil {
 		return nil, err
 	}
-	if e.try != nil {
-		return e.try(ctx)
+	if e.Try != nil {
+		return e.Try(ctx)
 	}
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
@@ -186,7 +168,7 @@ func (w way) turn(ctx context.Context, s recipes.Client, path string) error {
 	if err != nil {
 		return err
 	}
-	return w.giveBack(ctx, g)
+	return w.GiveBack(ctx, g)
 }
 
 // rivals returns the way whose grants exclude the grants of this one.
@@ -202,20 +184,9 @@ func (w way) rivals() way {
 // part is the share of the path that a grant takes.
 func (w way) part() int { return cmp.Or(w.share, whole) }
 
-// readWriter is a lock for readers and writers.
-type readWriter[H recipes.Hold] interface {
-	AcquireRead(ctx context.Context) (H, error)
-	AcquireWrite(ctx context.Context) (H, error)
-	TryRead(ctx context.Context) (H, error)
-	TryWrite(ctx context.Context) (H, error)
-}
-
-// readWriteWays completes the two ways of such a lock.
-func readWriteWays[H recipes.Hold, L readWriter[H]](read, write way, of string, open func(recipes.Client, string, options) (L, error)) []way {
-	read.method, read.tries, read.gives, read.share = of+".AcquireRead", of+".TryRead", "Hold.Release", aReader
-	write.method, write.tries, write.gives = of+".AcquireWrite", of+".TryWrite", "Hold.Release"
-	read = wayBy(read, open, L.AcquireRead, L.TryRead, H.Release)
-	write = wayBy(write, open, L.AcquireWrite, L.TryWrite, H.Release)
+// rivals returns the two ways of a lock for readers and writers.
+func rivals(read, write way) []way {
+	read.share = aReader
 	readers, writers := read, write
 	read.rival, write.rival = &writers, &readers
 	return []way{read, write}

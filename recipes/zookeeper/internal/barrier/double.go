@@ -46,6 +46,17 @@ func (b *doubleBarrier) Enter(ctx context.Context, data []byte) (recipes.Passage
 
 // EnterAnnounced is Enter. It calls joined with the member's znode before it waits.
 func (b *doubleBarrier) EnterAnnounced(ctx context.Context, data []byte, joined func(recipes.Place)) (recipes.Passage, error) {
+	return b.granted(znode.Metered(ctx, b.Recipe, func() (*passage, error) { return b.enter(ctx, data, joined) }))
+}
+
+func (b *doubleBarrier) granted(p *passage, err error) (recipes.Passage, error) {
+	if err != nil {
+		return nil, b.Failed(err)
+	}
+	return p, nil
+}
+
+func (b *doubleBarrier) enter(ctx context.Context, data []byte, joined func(recipes.Place)) (*passage, error) {
 	// This comes before the znode is created: members of other libraries would count it.
 	var err error
 	if b.compatible() {
@@ -54,18 +65,18 @@ func (b *doubleBarrier) EnterAnnounced(ctx context.Context, data []byte, joined 
 		_, err = b.members(ctx)
 	}
 	if err != nil {
-		return nil, b.Failed(err)
+		return nil, err
 	}
 	o, err := znode.CreateEphemeral(ctx, b.Session, b.Path(), b.newName(), znode.MemberMarker, data, b.line.Parent)
 	if err != nil {
-		return nil, b.Failed(err)
+		return nil, err
 	}
 	joined(recipes.Place{Znode: o.Znode(), Position: recipes.UnknownPosition})
 	return b.await(ctx, o)
 }
 
 // await waits until the member has entered. If it does not, its znode is deleted.
-func (b *doubleBarrier) await(ctx context.Context, o *znode.Ephemeral) (recipes.Passage, error) {
+func (b *doubleBarrier) await(ctx context.Context, o *znode.Ephemeral) (*passage, error) {
 	r := round{zxid: math.MaxInt64} // outside the compatibility modes no name is used again
 	var err error
 	if b.compatible() {
@@ -76,7 +87,7 @@ func (b *doubleBarrier) await(ctx context.Context, o *znode.Ephemeral) (recipes.
 	if err != nil {
 		o.End(recipes.ErrReleased)
 		b.Session.Delete(o.Znode())
-		return nil, b.Failed(err)
+		return nil, err
 	}
 	return b.passage(o, r), nil
 }
@@ -352,7 +363,7 @@ func (b *doubleBarrier) ResumeWaiting(ctx context.Context, path string, joined f
 	}
 	b.markReadyResumed()
 	joined(recipes.Place{Znode: path, Position: recipes.UnknownPosition})
-	return b.await(ctx, o)
+	return b.granted(b.await(ctx, o))
 }
 
 func (b *doubleBarrier) isMember(path string) error {

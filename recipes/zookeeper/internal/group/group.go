@@ -54,7 +54,9 @@ func (g *group) Join(ctx context.Context, data []byte) (recipes.Membership, erro
 		guid := uuid.New()
 		name, parent = hex.EncodeToString(guid[:])+partyMarker, g.Session.Provide // a Party creates its path only once
 	}
-	o, err := znode.CreateEphemeral(ctx, g.Session, g.Path(), name, znode.MemberMarker, data, parent)
+	o, err := znode.Metered(ctx, g.Recipe, func() (*znode.Ephemeral, error) {
+		return znode.CreateEphemeral(ctx, g.Session, g.Path(), name, znode.MemberMarker, data, parent)
+	})
 	if err != nil {
 		return nil, g.Failed(err)
 	}
@@ -159,7 +161,9 @@ func (n *names) Register(ctx context.Context, name string, data []byte) (recipes
 	if err := recipes.ValidateName(name); err != nil {
 		return nil, n.failed(name, err)
 	}
-	o, err := znode.CreateEphemeral(ctx, n.Session, n.Path(), name, "", data, n.Session.Ensure)
+	o, err := znode.Metered(ctx, n.Recipe, func() (*znode.Ephemeral, error) {
+		return znode.CreateEphemeral(ctx, n.Session, n.Path(), name, "", data, n.Session.Ensure)
+	})
 	if err != nil {
 		return nil, n.failed(name, err)
 	}

@@ -32,7 +32,12 @@ func NewRecipe[H any](l *Line, name string, r Reader, grant func(*Hold) H, check
 
 // Enter is Line.Enter.
 func (r *Recipe[H]) Enter(ctx context.Context, o Options) (H, error) {
-	return r.Granted(r.Line.Enter(ctx, o))
+	return r.Granted(r.Metered(ctx, func() (*Hold, error) { return r.Line.Enter(ctx, o) }))
+}
+
+// Metered is znode.Metered.
+func (r *Recipe[H]) Metered(ctx context.Context, enter func() (*Hold, error)) (*Hold, error) {
+	return znode.Metered(ctx, r.Recipe, enter)
 }
 
 // Resume is Line.Resume.

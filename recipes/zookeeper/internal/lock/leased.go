@@ -69,11 +69,11 @@ func (s *leased) prepare(ctx context.Context) error {
 }
 
 func (s *leased) Acquire(ctx context.Context) (recipes.Hold, error) {
-	return s.Granted(s.enter(ctx, false))
+	return s.Granted(s.Metered(ctx, func() (*line.Hold, error) { return s.enter(ctx, false) }))
 }
 
 func (s *leased) TryAcquire(ctx context.Context) (recipes.Hold, error) {
-	return s.Granted(s.enter(ctx, true))
+	return s.Granted(s.Metered(ctx, func() (*line.Hold, error) { return s.enter(ctx, true) }))
 }
 
 func (s *leased) enter(ctx context.Context, try bool) (*line.Hold, error) {

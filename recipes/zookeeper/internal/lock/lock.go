@@ -101,11 +101,11 @@ func newSemaphore(name string, lines *line.Lines, path string, cfg recipes.Semap
 }
 
 func (s *semaphore) Acquire(ctx context.Context) (recipes.Hold, error) {
-	return s.Granted(s.enter(ctx, false))
+	return s.Granted(s.Metered(ctx, func() (*line.Hold, error) { return s.enter(ctx, false) }))
 }
 
 func (s *semaphore) TryAcquire(ctx context.Context) (recipes.Hold, error) {
-	return s.Granted(s.enter(ctx, true))
+	return s.Granted(s.Metered(ctx, func() (*line.Hold, error) { return s.enter(ctx, true) }))
 }
 
 // enter is line.Line.Enter. On a mismatch it deletes a path that no contender uses any

@@ -134,8 +134,16 @@ func (q *queue) Receive(ctx context.Context) (recipes.Delivery, error) {
 	if !q.claims() {
 		return nil, q.Failed(fmt.Errorf("%w: consumers of %s ignore claims: an element can only be taken", recipes.ErrInvalid, q.cfg.Dialect))
 	}
-	var received recipes.Delivery
-	err := q.take(ctx, func(c candidate) error {
+	received, err := znode.Metered(ctx, q.Recipe, func() (*delivery, error) { return q.deliver(ctx) })
+	if err != nil {
+		return nil, q.Failed(err)
+	}
+	return received, nil
+}
+
+// deliver receives an element that no consumer has claimed.
+func (q *queue) deliver(ctx context.Context) (received *delivery, err error) {
+	err = q.take(ctx, func(c candidate) error {
 		token, err := q.receive(ctx, c)
 		if err != nil {
 			return err
@@ -153,7 +161,7 @@ func (q *queue) Receive(ctx context.Context) (recipes.Delivery, error) {
 		}
 		return nil
 	})
-	return received, q.Failed(err)
+	return received, err
 }
 
 // receive claims an element. If ctx ends first, and the claim succeeds later, the element

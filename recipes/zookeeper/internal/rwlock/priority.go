@@ -51,26 +51,29 @@ func (l *priorityLock) hold(h *line.Hold) recipes.PriorityHold {
 // enter joins, waits and claims. On an error the contender's znodes are deleted, or are
 // being deleted in the background, as in line.Line.Enter.
 func (l *priorityLock) enter(ctx context.Context, mode recipes.Mode, try bool) (recipes.PriorityHold, error) {
+	return l.Granted(l.Metered(ctx, func() (*line.Hold, error) { return l.join(ctx, mode, try) }))
+}
+
+func (l *priorityLock) join(ctx context.Context, mode recipes.Mode, try bool) (*line.Hold, error) {
 	if err := ctx.Err(); err != nil {
-		return nil, l.Failed(err)
+		return nil, err
 	}
 	d := nodeData{revocable: l.cfg.Revocable, grace: l.cfg.Grace, data: l.cfg.Data}
 	path, err := l.Session.CreateProtected(ctx, l.Path(), fmt.Sprintf("%s-%02d-", mode, l.cfg.Priority), d.encode())
 	if err != nil {
-		return nil, l.Failed(err)
+		return nil, err
 	}
 	me, _ := parseName(gopath.Base(path))
 	w := &waiter{lock: l, me: me, data: d.encode(), try: try, joined: l.cfg.Joined}
 	return w.stay(ctx)
 }
 
-func (w *waiter) stay(ctx context.Context) (recipes.PriorityHold, error) {
-	l := w.lock
+func (w *waiter) stay(ctx context.Context) (*line.Hold, error) {
 	hold, err := w.wait(ctx)
 	if err == nil {
-		return l.hold(hold), nil
+		return hold, nil
 	}
-	return nil, l.Failed(l.Line.AfterLeaving(ctx, w.leave(), err))
+	return nil, w.lock.Line.AfterLeaving(ctx, w.leave(), err)
 }
 
 // lockState is the znode of the path. Its version counts the claims of writers and the

@@ -258,7 +258,7 @@ func (l *priorityLock) ResumeWaiting(ctx context.Context, znode string, try bool
 	if err != nil {
 		return nil, l.Failed(err)
 	}
-	return w.stay(ctx)
+	return l.Granted(w.stay(ctx))
 }
 
 // Resume is line.Line.Resume for a holding znode. A writer that was still waiting for

@@ -12,6 +12,7 @@ import (
 
 	"github.com/zkrecipes/zkrecipes/internal/feed"
 	"github.com/zkrecipes/zkrecipes/internal/jute"
+	"github.com/zkrecipes/zkrecipes/internal/telemetry"
 	"github.com/zkrecipes/zkrecipes/recipes"
 	"github.com/zkrecipes/zkrecipes/recipes/zookeeper/internal/conn"
 	"github.com/zkrecipes/zkrecipes/recipes/zookeeper/internal/lease"
@@ -54,10 +55,11 @@ type Session struct {
 	closing  sync.Once       // the context of the first Close limits how long closing is tried
 	patience context.Context // done when that limit is reached
 	giveUp   context.CancelFunc
-	shutdown chan struct{} // closed when all of the session's goroutines have ended
-	closeErr error         // set before shutdown is closed
-	onEnd    func()        // see OnEnd
-	over     bool          // onEnd was called, or is no longer called
+	shutdown chan struct{}     // closed when all of the session's goroutines have ended
+	closeErr error             // set before shutdown is closed
+	onEnd    func()            // see OnEnd
+	meters   *telemetry.Meters // see Report
+	over     bool              // onEnd was called, or is no longer called
 }
 
 // A DialFunc connects to a server.

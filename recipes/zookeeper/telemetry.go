@@ -2,7 +2,6 @@ package zookeeper
 
 import (
 	"context"
-	"time"
 
 	"go.opentelemetry.io/otel/metric"
 
@@ -36,52 +35,7 @@ func (d Dialer) WithTelemetry(p metric.MeterProvider) (recipes.Opener, error) {
 		if err != nil || meters == nil || telemetry.IsServed(ctx) {
 			return opened, err
 		}
-		return measure(opened.(zkSession), meters), nil
+		opened.(zkSession).Report(meters)
+		return opened, nil
 	}, nil
-}
-
-// measuredSession reports the grants of its recipes.
-type measuredSession struct {
-	zkSession
-	meters *telemetry.Meters
-}
-
-func measure(s zkSession, m *telemetry.Meters) recipes.Client {
-	source := &telemetry.Source{Stats: s.Stats, Remaining: s.Session.Remaining}
-	m.Opened(source)
-	s.Notify(func(e recipes.Event) {
-		if e.State == recipes.Lost {
-			m.Lost(source, e.Reason)
-		}
-	})
-	s.OnEnd(func() {
-		m.Read(context.Background(), source)
-		m.Forget(source)
-	})
-	return measuredSession{s, m}
-}
-
-// asks reports the grants of one recipe.
-type asks struct {
-	recipe string // the name of its capability
-	meters *telemetry.Meters
-}
-
-// ask calls call, which asks for a grant. It reports the grant and its end.
-func ask[G recipes.Grant](ctx context.Context, a asks, call func(context.Context) (G, error)) (G, error) {
-	asked := time.Now()
-	grant, err := call(ctx)
-	if err == nil {
-		a.meters.Granted(ctx, a.recipe, time.Since(asked))
-		any(grant).(interface{ OnEnd(func(error)) }).OnEnd(func(reason error) { a.meters.Ended(a.recipe, reason) })
-	}
-	return grant, err
-}
-
-// measured returns the recipe that with makes of r, unless err is the error of opening r.
-func measured[R any](s measuredSession, recipe string, r R, err error, with func(R, asks) R) (R, error) {
-	if err != nil {
-		return r, err
-	}
-	return with(r, asks{recipe, s.meters}), nil
 }
