@@ -9,7 +9,7 @@ GO    ?= go
 TOOL  := $(GO) tool -modfile=tools/go.mod
 SUITE := ./recipes/recipestest
 
-.PHONY: help test test-quick quick-units quick-contract quick-seeds test-all test-contract test-faults test-python test-release test-launches test-upgrades test-interop test-model test-acl test-partition test-rolling test-servers test-mutants test-soak test-counts test-against build cross bench bench-peers bench-memory bench-plugin bench-join results lint vet vulncheck release api-check api-release proto proto-check proto-release fuzz zookeeper
+.PHONY: help test test-quick quick-units quick-contract quick-seeds test-all test-contract test-faults test-python test-release test-launches test-upgrades test-interop test-model test-acl test-partition test-rolling test-servers test-mutants test-soak test-uptime test-counts test-against build cross bench bench-peers bench-memory bench-plugin bench-join results lint vet vulncheck release api-check api-release proto proto-check proto-release fuzz zookeeper
 
 help:
 	@echo 'make test           the tests that a newcomer and CI run: also on a real ZooKeeper, with the race detector for concurrent packages'
@@ -24,7 +24,8 @@ help:
 	@echo 'make test-interop   one wait queue with Curator and with kazoo, and the locks of three versions of Curator and four of kazoo; INTEROP_SECONDS (60) a pair'
 	@echo 'make test-model     checks the model of handoff with two faults: 10 million states (a minute)'
 	@echo 'make test-acl       kills a server of 100,000 znodes 200 times under load, and restarts it; 10,000 turns with one ACL (half an hour)'
-	@echo 'make test-soak      100,000 seeds of the simulation, from seed FIRST (1)'
+	@echo 'make test-soak      100,000 seeds of the simulation, from seed FIRST (1): many faults, virtual time'
+	@echo 'make test-uptime    200 sessions through one plugin on a real server for UPTIME (2h), with an upgrade every ten minutes: nothing accumulates'
 	@echo 'make test-partition real servers and clients on a network that breaks, for PARTITION (10m); needs root on Linux'
 	@echo 'make test-rolling   upgrades three servers from 3.8.0 to 3.9.6 and back under load; needs root on Linux (2 minutes)'
 	@echo 'make test-servers   the contract, faults and partitions on ZooKeeper 3.4.13, 3.8.0, 3.9.3 and 3.9.6, and the table of docs/servers.md; root for all'
@@ -80,6 +81,11 @@ test-contract: zookeeper
 FIRST ?= 1
 test-soak:
 	@.ci/simulate 100000 $(FIRST)
+
+# Fails if it cannot run, and says what it needs.
+UPTIME ?= 2h
+test-uptime: zookeeper
+	ZKRECIPES_UPTIME=$(UPTIME) ZKRECIPES_REQUIRE_ZOOKEEPER=1 ZKRECIPES_TEST_PATIENCE=0 $(GO) test -count=1 -v -timeout 0 ./internal/testing/uptime
 
 test-python:
 	@.ci/install-debs python protobuf-compiler libprotobuf-dev python3-grpcio python3-protobuf openssl
