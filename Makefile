@@ -9,7 +9,7 @@ GO    ?= go
 TOOL  := $(GO) tool -modfile=tools/go.mod
 SUITE := ./recipes/recipestest
 
-.PHONY: help test test-quick quick-units quick-contract quick-seeds test-all test-contract test-faults test-python test-release test-launches test-upgrades test-interop test-model test-acl test-partition test-rolling test-servers test-mutants test-soak test-uptime test-counts test-against build cross bench bench-peers bench-memory bench-plugin bench-join results lint vet vulncheck release api-check api-release proto proto-check proto-release fuzz zookeeper
+.PHONY: help test test-quick quick-units quick-contract quick-seeds test-all test-contract test-faults test-python test-release test-launches test-upgrades test-interop test-model test-acl test-partition test-rolling test-servers test-mutants test-soak test-uptime test-counts test-against build cross bench bench-peers bench-queue bench-memory bench-plugin bench-join results lint vet vulncheck release api-check api-release proto proto-check proto-release fuzz zookeeper
 
 help:
 	@echo 'make test           the tests that a newcomer and CI run: also on a real ZooKeeper, with the race detector for concurrent packages'
@@ -36,6 +36,7 @@ help:
 	@echo 'make cross          builds the binaries for PLATFORMS (all), and keeps none'
 	@echo 'make bench          compares the strategies on a real ZooKeeper by benchstat'
 	@echo 'make bench-peers    handoff against the locks of go-zookeeper, Curator and kazoo (45 minutes; ROUNDS=2 CONTENDERS=10,100: 5)'
+	@echo 'make bench-queue    a queue of ELEMENTS (1000000), put and taken, beside those of kazoo and Curator; QUEUE_SECONDS (300) to take (an hour)'
 	@echo 'make bench-memory   the memory of a session, idle and while its contender waits'
 	@echo 'make bench-plugin   the plugin against a library call, and against a relay in a second process (8 minutes)'
 	@echo 'make bench-join     three generators and three servers, 1 ms apart, against one generator; needs root on Linux (15 minutes)'
@@ -176,6 +177,11 @@ bench-peers: zookeeper
 		ZKRECIPES_REQUIRE_ZOOKEEPER=1 ZKRECIPES_REQUIRE_PEERS=1 $(GO) test ./internal/testing/interop -run '^$$' -bench Peers -benchtime 1x -timeout 4h | tee bin/peers.txt
 	$(TOOL) benchstat -row '/servers /workload /contenders' -col '/lock@(floor handover plain go-zookeeper curator kazoo predecessor handoff plugin-predecessor plugin-handoff)' -ignore /round bin/peers.txt
 	@grep '^|' bin/peers.txt
+
+ELEMENTS      ?= 1000000
+QUEUE_SECONDS ?= 300
+bench-queue: zookeeper
+	ZKRECIPES_QUEUE=$(ELEMENTS) ZKRECIPES_QUEUE_SECONDS=$(QUEUE_SECONDS) ZKRECIPES_REQUIRE_ZOOKEEPER=1 ZKRECIPES_REQUIRE_PEERS=1 $(GO) test ./internal/testing/interop -run '^$$' -bench LongQueue -benchtime 1x -v -timeout 4h | grep -E 'LongQueue|: (put|fill|len|take)|FAIL'
 
 bench-memory: zookeeper
 	$(GO) test ./recipes/zookeeper/internal/session -run '^$$' -bench WaitingSessions -benchtime 1x -timeout 1h
