@@ -138,7 +138,7 @@ func TestCancellationsAndCallsShareAMessage(t *testing.T) {
 	<-writes // the rest waits for this call
 	cancel()
 	cancelled.Wait()
-	half := carry.MaxPayload - 64 - len(pb.LockService_Acquire_FullMethodName) // two of these fill a message
+	half := carry.MaxPayload - 64 - len(pb.GrantService_Acquire_FullMethodName) // two of these fill a message
 	for range 2 {
 		send(half - (proto.Size(&pb.AcquireRequest{Data: make([]byte, half)}) - half))
 	}
