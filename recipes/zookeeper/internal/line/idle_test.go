@@ -1,0 +1,49 @@
+package line_test
+
+import (
+	"context"
+	"fmt"
+	"testing"
+	"time"
+
+	"github.com/zkrecipes/zkrecipes/internal/testing/must"
+	"github.com/zkrecipes/zkrecipes/internal/testing/zktest"
+	"github.com/zkrecipes/zkrecipes/internal/zkserver"
+	"github.com/zkrecipes/zkrecipes/recipes"
+)
+
+// What a session that holds locks sends in a session timeout while nothing happens: ten syncs,
+// and no ping, read or watch beside them. `make test-counts` runs this test, and docs/operating.md
+// has the figure.
+const idleRequests = 10
+
+// An idle hold costs what is recorded, by each strategy. 5,000 holds of different paths cost no more
+// than one. That is more than the number of paths that a session remembers for other purposes.
+func TestIdleHoldsCostNoMoreThanRecorded(t *testing.T) {
+	for _, tt := range []struct {
+		strategy recipes.Strategy
+		holds    int
+	}{{recipes.Handoff, 1}, {recipes.Predecessor, 1}, {recipes.Herd, 1}, {recipes.Handoff, 5000}} {
+		zktest.OnVirtualTime(t, func(ctx context.Context, t *testing.T, _ *zkserver.Server, s recipes.Client) {
+			for n := range tt.holds {
+				hold := must.Get(must.Get(s.Lock(fmt.Sprintf("/l/%d", n), recipes.LockConfig{Strategy: tt.strategy}))(t).Acquire(ctx))(t)
+				hold.Done() // as every user of a lock does: it sets a watch
+			}
+			time.Sleep(2 * s.Timeout()) // the holds are no longer young
+			const timeouts = 10
+			before := must.Get(s.Stats(ctx))(t).ByKind
+			time.Sleep(timeouts * s.Timeout())
+			sent := int64(0)
+			for kind, n := range must.Get(s.Stats(ctx))(t).ByKind {
+				n -= before[kind]
+				sent += n
+				if n > 0 && kind != "sync" {
+					t.Errorf("%d holds by %s: %d requests %s in %d timeouts", tt.holds, tt.strategy, n, kind, timeouts)
+				}
+			}
+			if sent > timeouts*idleRequests+1 {
+				t.Errorf("%d holds by %s: %d requests in %d timeouts; recorded are %d in each", tt.holds, tt.strategy, sent, timeouts, idleRequests)
+			}
+		})
+	}
+}
