@@ -10,6 +10,7 @@ import (
 	"github.com/zkrecipes/zkrecipes/internal/testing/zktest"
 	"github.com/zkrecipes/zkrecipes/internal/zkserver"
 	"github.com/zkrecipes/zkrecipes/recipes"
+	"github.com/zkrecipes/zkrecipes/recipes/zookeeper"
 )
 
 // What a session that holds locks sends in a session timeout while nothing happens: ten syncs,
@@ -24,7 +25,9 @@ func TestIdleHoldsCostNoMoreThanRecorded(t *testing.T) {
 		strategy recipes.Strategy
 		holds    int
 	}{{recipes.Handoff, 1}, {recipes.Predecessor, 1}, {recipes.Herd, 1}, {recipes.Handoff, 5000}} {
-		zktest.OnVirtualTime(t, func(ctx context.Context, t *testing.T, _ *zkserver.Server, s recipes.Client) {
+		zktest.OnVirtualTime(t, func(ctx context.Context, t *testing.T, srv *zkserver.Server, _ recipes.Client) {
+			s := must.Get(zookeeper.Dialer(zktest.LinkTo(srv.ServeConn).Dial).Open(ctx, recipes.SessionConfig{Servers: []string{"server"}}))(t)
+			defer s.Close(context.Background())
 			for n := range tt.holds {
 				hold := must.Get(must.Get(s.Lock(fmt.Sprintf("/l/%d", n), recipes.LockConfig{Strategy: tt.strategy}))(t).Acquire(ctx))(t)
 				hold.Done() // as every user of a lock does: it sets a watch
@@ -46,4 +49,21 @@ func TestIdleHoldsCostNoMoreThanRecorded(t *testing.T) {
 			}
 		})
 	}
+}
+
+// A released hold costs nothing more, whatever happens at its path.
+func TestAReleasedHoldIsNotInspected(t *testing.T) {
+	zktest.OnVirtualTime(t, func(ctx context.Context, t *testing.T, srv *zkserver.Server, s recipes.Client) {
+		must.Get(must.Get(s.Lock("/kept", recipes.LockConfig{}))(t).Acquire(ctx))(t) // so that the session goes on confirming
+		hold := must.Get(must.Get(s.Lock("/l", recipes.LockConfig{}))(t).Acquire(ctx))(t)
+		theirs := zktest.Acquire(t, zktest.OpenVirtual(t, srv))
+		time.Sleep(s.Timeout())
+		must.Do(t, hold.Release(ctx))
+		before := must.Get(s.Stats(ctx))(t).Reads
+		must.Do(t, theirs.Write(ctx, recipes.Create("/l/child", nil)))
+		time.Sleep(s.Timeout())
+		if n := must.Get(s.Stats(ctx))(t).Reads - before; n != 0 {
+			t.Errorf("%d reads", n)
+		}
+	})
 }

@@ -61,6 +61,10 @@ func (s *Session) CreateBare(ctx context.Context, dir, name string, data []byte,
 	if err := s.fits(dir, data, packetSlack); err != nil {
 		return BareZnode{}, Stat{}, err
 	}
+	created, err := s.reserve(ctx, gopath.Join(dir, name), false)
+	if err != nil {
+		return BareZnode{}, Stat{}, err
+	}
 	c := &bareCreation{name: name, header: barePrefix + uuid.NewString() + "-", count: count, begun: s.wire.LastZxid()}
 	request := conn.Create2(s.full(gopath.Join(dir, name)), append([]byte(c.header), data...), conn.Ephemeral|conn.Sequence, s.bareACL)
 	c.creation = creation[createdBare]{
@@ -72,12 +76,13 @@ func (s *Session) CreateBare(ctx context.Context, dir, name string, data []byte,
 	c.begin(ctx)
 	if replies, err := c.await(ctx); err == nil && replies[0].Err() == nil {
 		c.end(true)
+		created()
 		made, err := c.created(replies)
 		return made.BareZnode, made.parent, err
 	}
 	made, err := Detached(ctx, s, "create below "+dir,
 		func(life context.Context) (createdBare, error) { return c.finish(ctx, life) },
-		func(life context.Context, made createdBare) { s.deleteBare(life, made.BareZnode) }, nil)
+		func(life context.Context, made createdBare) { s.deleteBare(life, made.BareZnode) }, created)
 	return made.BareZnode, made.parent, err
 }
 

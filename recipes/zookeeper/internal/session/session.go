@@ -34,6 +34,7 @@ type Session struct {
 	events      *feed.Feed[recipes.Event]
 	watches     watches
 	inspections inspections
+	ephemerals  ephemerals
 	receipts    receipts
 	deletions   deletions
 	names       names // see CreateNamed
@@ -105,6 +106,7 @@ func prepare(cfg recipes.SessionConfig, dial DialFunc, start time.Time) (*Sessio
 		events:   feed.New(recipes.Event{State: recipes.Suspended}),
 		shutdown: make(chan struct{}),
 	}
+	s.ephemerals.counting = make(chan struct{}, 1)
 	if cfg.ReadsPerSecond > 0 {
 		s.pace = rate.NewLimiter(rate.Limit(cfg.ReadsPerSecond), 1)
 	}
