@@ -14,7 +14,7 @@ help:
 	@echo 'make test         the tests that a newcomer and CI run: also on a real ZooKeeper, with the race detector for concurrent packages'
 	@echo 'make test-quick   for each edit: gofmt, vet, unit tests, the contract over one transport, 200 seeds; no ZooKeeper, host or binaries'
 	@echo 'make test-all     every test at full length, all with the race detector, 5,000 seeds'
-	@echo 'make test-counts  compares the requests of a handoff with the recorded ones (seconds)'
+	@echo 'make test-counts  compares the requests of a handoff and an idle hold with the recorded ones (seconds)'
 	@echo 'make lint         gofmt, vet on three systems, staticcheck, actionlint'
 	@echo 'make build        the binaries, into bin/'
 	@echo 'make bench        compares the strategies on a real ZooKeeper by benchstat'
@@ -50,6 +50,7 @@ quick-seeds:
 
 test-counts:
 	$(GO) test -count=1 -run '^(TestNoStrategyCostsMoreThanRecorded|TestPlantedReadFailsTheGate|TestAHandoffSendsNothingBeforeTheGrant)$$' ./cmd/zkbench
+	$(GO) test -count=1 -run '^TestIdleHoldsCostNoMoreThanRecorded$$' ./recipes/zookeeper/internal/line
 
 # With -trimpath, each package would be compiled again for the tests. The checksum shows that the three binaries have the same sources, even without a commit.
 SOURCES = $(shell find cmd host internal plugin recipes go.mod go.sum -type f ! -name '*_test.go' ! -path '*/testdata/*' | LC_ALL=C sort | xargs cat | cksum | tr ' ' -)

@@ -65,7 +65,9 @@ type SessionConfig struct {
 
 	// MaxPacket bounds, in bytes, what the client sends in one packet, and the data that it
 	// accepts. It should be the servers' jute.maxbuffer. A session's memory depends on what is
-	// sent and received, not on MaxPacket. 0 is 0xfffff bytes, ZooKeeper's default of
+	// sent and received, not on MaxPacket. The paths of all that a session holds must fit into 15/16
+	// of it, with 4 bytes more for each: ZooKeeper writes them into one transaction when the session
+	// ends. 0 is 0xfffff bytes, ZooKeeper's default of
 	// jute.maxbuffer.
 	MaxPacket int
 

@@ -111,8 +111,9 @@ var (
 
 	// ErrTooLarge: the data is larger than SessionConfig.MaxPacket, and nothing was sent. Or
 	// the data of a znode is larger and cannot be received. Or the path has so many children that
-	// their listing is larger than SessionConfig.MaxListing. The error names the setting, its value
-	// and the size.
+	// their listing is larger than SessionConfig.MaxListing. Or the session holds so much that the
+	// paths of its ephemeral znodes would not fit into SessionConfig.MaxPacket. The error names the
+	// setting, its value and the size.
 	ErrTooLarge = errors.New("too large")
 
 	// ErrLimit: a limit of the plugin is reached (sessions, holds). Close or release some

@@ -141,7 +141,8 @@ func manyLocks(tb testing.TB, library string, addrs []string, n int, timeout tim
 	locks := make([]lock, n)
 	root := "/m-" + uuid.NewString()[:8]
 	if library == "ours" {
-		s := must.Get(zookeeper.Open(tb.Context(), recipes.SessionConfig{Servers: addrs, SessionTimeout: timeout}))(tb)
+		const packet = 4 << 20 // by default a session holds 26,000 of these locks at most
+		s := must.Get(zookeeper.Open(tb.Context(), recipes.SessionConfig{Servers: addrs, SessionTimeout: timeout, MaxPacket: packet}))(tb)
 		tb.Cleanup(func() { _ = s.Close(context.Background()) })
 		for i := range locks {
 			locks[i] = newOwnLock(tb, s, root+"/"+strconv.Itoa(i), recipes.Handoff)

@@ -145,14 +145,16 @@ func (c *Conn) reply() (request sent, _ error) {
 }
 
 // answered removes a request from pending, and clears its slot, so that the batch can be freed. A
-// server answers in order, so the request is the first. Moving thousands of others to the front for
-// each answer would make the answers late, and a late answer looks like a dead server.
+// server answers in order, so the request is the first, or one of the first if several goroutines
+// have sent requests at the same time. Moving the thousands behind it for each answer would make the
+// answers late, and a late answer looks like a dead server.
 func (c *Conn) answered(i int) {
 	const few = 32
-	if i > 0 || len(c.pending) <= few {
+	if len(c.pending) <= few {
 		c.pending = slices.Delete(c.pending, i, i+1)
 		return
 	}
+	copy(c.pending[1:i+1], c.pending[:i])
 	c.pending[0] = sent{}
 	c.pending = c.pending[1:]
 }

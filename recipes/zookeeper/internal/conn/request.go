@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"context"
 	"errors"
+	"math"
 
 	"github.com/zkrecipes/zkrecipes/internal/jute"
 	"github.com/zkrecipes/zkrecipes/recipes"
@@ -121,12 +122,29 @@ func Delete(path string, version int32) Request {
 
 // WatchChildren sets a watch on a path's children without reading them. If the children have
 // changed since transaction zxid, or the znode is deleted, the event comes at once.
-func WatchChildren(path string, zxid int64) Request {
+func WatchChildren(path string, zxid int64) Request { return watchChildren(zxid, path) }
+
+// WatchFromNowOn sets a watch on the children of each path without reading them. It returns several
+// requests if one would have more than size bytes of paths. If a znode does not exist, the event of
+// its deletion comes at once.
+func WatchFromNowOn(paths []string, size int) (requests []Request) {
+	for len(paths) > 0 {
+		n := 0
+		for room := size; n < len(paths) && (n == 0 || len(paths[n]) <= room); n++ {
+			room -= len(paths[n])
+		}
+		requests = append(requests, watchChildren(math.MaxInt64, paths[:n]...))
+		paths = paths[n:]
+	}
+	return requests
+}
+
+func watchChildren(zxid int64, paths ...string) Request {
 	var e jute.Encoder
 	e.Int64(zxid)
 	e.Strings()
 	e.Strings()
-	e.Strings(path)
+	e.Strings(paths...)
 	return Request{op: opSetWatches, body: e.Bytes}
 }
 

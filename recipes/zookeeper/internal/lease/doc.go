@@ -85,8 +85,11 @@
 // and never later than due. While they are sent and answered, go-zookeeper's pings are dropped:
 // each of them is a contact, as a ping is.
 //
-// That costs at most 10 requests per session timeout (one a second at 10 s). Each path at which a
-// grant of a wait queue is held costs as many reads (session.Inspect). The leader
+// That costs at most 10 requests per session timeout (one a second at 10 s), however much is held. A
+// path at which a grant of a wait queue is held adds to that only when its children change, and after
+// a reconnect (session.Inspect). The reads are sent after the sync, at most a tenth of the paths or
+// 1,000 at a time, and not before the last ones were answered: a late answer to a sync looks like a
+// server that is cut off. The leader
 // answers syncs without a transaction and without its disk. The contact from which the deadline
 // counts is then 0.4 to 0.5 of the timeout old, where an answered ping is up to 0.33. In an
 // outage Done closes after 0.45 to 0.55 of the timeout. A hold that is younger than half the

@@ -15,9 +15,9 @@ const (
 	// another quarter of its timeout.
 	marginDivisor = 4
 
-	// confirmations is the number of leading requests that a session with a hold sends per
+	// Confirmations is the number of leading requests that a session with a hold sends per
 	// session timeout.
-	confirmations = 10
+	Confirmations = 10
 )
 
 // Lease computes how long a session can rely on its own life. All methods are safe for
@@ -112,7 +112,7 @@ func (l *Lease) Holds() int64 { return l.holds.Load() }
 func (l *Lease) Old() bool { return time.Since(l.KnownContact()) > l.Timeout()/2 }
 
 // Interval is the time between two leading requests while the session holds something.
-func (l *Lease) Interval() time.Duration { return l.Timeout() / confirmations }
+func (l *Lease) Interval() time.Duration { return l.Timeout() / Confirmations }
 
 // LastAsked returns when the last leading request was sent that was answered without an error.
 func (l *Lease) LastAsked() time.Time { return l.at(&l.asked) }

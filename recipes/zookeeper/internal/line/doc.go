@@ -158,11 +158,18 @@
 // A third-party contender that joins later does not check for ours, and only a compatibility
 // mode can keep it out. With the strategies predecessor and herd, a waiter finds it in the
 // listing that would grant. A handoff lists nothing, so then the holder finds it. While a grant
-// is held, the path's record is read every tenth of the timeout. The path is listed if children
-// were created since the last listing without a third-party contender (see Line.Inspected). If
-// the listing shows a contender of another library, the hold ends with ErrForeign. Its release
-// deletes the znode without a handoff, so the successor lists. A contender that came and left
-// between two checks is not found.
+// is held, a watch on the path's children shows that something has changed. With the session's next
+// confirmation, at most a tenth of the timeout later, the watch is set again and then the path's
+// record is read (session.Inspect). The path is listed if children were created since the last
+// listing without a third-party contender (see Line.Inspected). If the listing shows a contender of
+// another library, the hold ends with ErrForeign. Its release deletes the znode without a handoff,
+// so the successor lists. A contender that came and left between two checks is not found.
+//
+// So a hold that nothing disturbs costs one read and one watch in its whole life, and a busy wait
+// queue costs a holder no more than one read, one listing and one event for each confirmation.
+// Rejected: a persistent recursive watch, which tells each creation by its path. It would send two
+// events for each turn of a busy wait queue, servers before 3.6 do not have it and close the
+// connection, and before 3.9 it interferes with plain watches of the same path (ZOOKEEPER-4466).
 //
 // A contender of another recipe of this library does not end a hold. It lists after it has joined,
 // finds the holder, and leaves; the listing of a holder may show it in between. Its name, or its

@@ -21,11 +21,11 @@ func (l *Line) hands() bool {
 func (l *Line) enterByHandoff(ctx context.Context, o Options) (*Hold, error) {
 	marker := l.Markers[0]
 	busy := l.Busy.at(l.Path)
-	parent := l.Session.EnsureQueuePath
+	create := l.Session.EnsureQueuePath
 	if l.semaphore() {
-		parent = l.Session.Ensure // contenders write to a semaphore's path with other strategies too
+		create = l.Session.Ensure // contenders write to a semaphore's path with other strategies too
 	}
-	bare, siblings, err := l.Session.CreateBare(ctx, l.Path, marker, o.Data, !busy || o.Try, parent)
+	bare, parent, err := l.Session.CreateBare(ctx, l.Path, marker, o.Data, !busy || o.Try, create)
 	if err != nil {
 		return nil, err
 	}
@@ -42,6 +42,10 @@ func (l *Line) enterByHandoff(ctx context.Context, o Options) (*Hold, error) {
 	}
 	if err != nil {
 		return nil, l.AfterLeaving(ctx, l.Session.DeleteBare(bare), err)
+	}
+	siblings := session.Siblings(parent, bare.Stat)
+	if siblings == 0 {
+		l.Busy.clean(l.kindAt(), nil, parent)
 	}
 	return l.stayByHandoff(ctx, &waiter{line: l, bare: bare, me: me}, o, siblings)
 }

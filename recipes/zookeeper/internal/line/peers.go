@@ -230,27 +230,55 @@ func (l *Line) MeetsForeign(ctx context.Context) error {
 // A contender of another recipe of this library ends no hold: see otherLibrarys. So one sighting is
 // enough. Contenders of another library may take turns, and the next listing would show others.
 func (l *Line) Inspected(h *Hold) *Hold {
-	var listing atomic.Bool
-	list := func(ctx context.Context) {
-		defer listing.Store(false)
-		names, parent, err := h.Session.List(ctx, l.Path)
-		if err == nil {
-			err = l.otherLibrarys(ctx, names)
-		}
-		switch {
-		case errors.Is(err, recipes.ErrForeign):
-			h.End(fmt.Errorf("%w: %w", recipes.ErrNotHeld, err))
-		case err == nil:
-			l.Busy.clean(l.kindAt(), names, parent)
-		default: // the next check tries again
-		}
+	c := &check{line: l, hold: h}
+	if last, ok := l.Busy.lastClean(l.kindAt()); ok {
+		c.clean.Store(&last)
 	}
-	h.Session.Inspect(l.Path, h.Ended, func(parent session.Stat) {
-		if !l.Busy.unchanged(l.kindAt(), parent) && listing.CompareAndSwap(false, true) && !h.Session.Background(list) {
-			listing.Store(false)
-		}
-	})
+	i := h.Session.Inspect(l.Path, c.inspect)
+	h.OnEnd(func(error) { i.Stop() })
 	return h
+}
+
+// check is the inspection of a hold.
+type check struct {
+	line    *Line
+	hold    *Hold
+	clean   atomic.Pointer[listing] // the last one without a third-party contender; nil: none is known
+	listing atomic.Bool
+}
+
+// inspect lists the path if a child was created since the last listing without a third-party
+// contender.
+func (c *check) inspect(i *session.Inspection, parent session.Stat) {
+	if clean := c.clean.Load(); clean != nil && *clean == listingOf(parent) {
+		return
+	}
+	if !c.listing.CompareAndSwap(false, true) {
+		i.Again() // the listing in progress may be older
+		return
+	}
+	if !c.hold.Session.Background(func(ctx context.Context) { c.list(ctx, i) }) {
+		c.listing.Store(false)
+	}
+}
+
+func (c *check) list(ctx context.Context, i *session.Inspection) {
+	defer c.listing.Store(false)
+	l := c.line
+	names, parent, err := l.Session.List(ctx, l.Path)
+	if err == nil {
+		err = l.otherLibrarys(ctx, names)
+	}
+	switch {
+	case errors.Is(err, recipes.ErrForeign):
+		c.hold.End(fmt.Errorf("%w: %w", recipes.ErrNotHeld, err))
+	case err == nil && recordable(names):
+		clean := listingOf(parent)
+		c.clean.Store(&clean)
+		l.Busy.clean(l.kindAt(), names, parent)
+	default:
+		i.Again()
+	}
 }
 
 // Markers of contenders, from the sources of Curator 5.4.0 and kazoo 2.8.0.

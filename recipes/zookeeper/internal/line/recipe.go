@@ -165,11 +165,14 @@ func (b *Busy) note(path string, busy bool) {
 	}
 }
 
+// recordable reports whether the record of a path, whose listing has these names, shows whether a
+// contender has joined. It does not show changes below the directories of Curator's semaphore.
+func recordable(names []string) bool { return !slices.Contains(names, CuratorLeases) }
+
 // clean records that a listing, with these names and this record of the path, had no
-// third-party contender. If the path has the directories of Curator's semaphore, it is never
-// clean: the record does not show changes below them.
+// third-party contender.
 func (b *Busy) clean(line string, names []string, parent session.Stat) {
-	if b == nil || slices.Contains(names, CuratorLeases) {
+	if b == nil || !recordable(names) {
 		return
 	}
 	b.mu.Lock()
@@ -180,16 +183,15 @@ func (b *Busy) clean(line string, names []string, parent session.Stat) {
 	b.listed[line] = listingOf(parent)
 }
 
-// unchanged reports whether no child was created since a listing without a third-party
-// contender.
-func (b *Busy) unchanged(line string, parent session.Stat) bool {
+// lastClean returns the last listing without a third-party contender, if it is remembered.
+func (b *Busy) lastClean(line string) (last listing, ok bool) {
 	if b == nil {
-		return false
+		return last, false
 	}
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	seen, ok := b.listed[line]
-	return ok && seen == listingOf(parent)
+	last, ok = b.listed[line]
+	return last, ok
 }
 
 // Parent is the result of reading a path at which contenders wait.

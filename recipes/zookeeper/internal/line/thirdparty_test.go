@@ -15,6 +15,7 @@ import (
 	"github.com/zkrecipes/zkrecipes/internal/testing/zktest"
 	"github.com/zkrecipes/zkrecipes/internal/zkserver"
 	"github.com/zkrecipes/zkrecipes/recipes"
+	"github.com/zkrecipes/zkrecipes/recipes/zookeeper"
 	"github.com/zkrecipes/zkrecipes/recipes/zookeeper/internal/session"
 )
 
@@ -64,6 +65,31 @@ func TestAHoldEndsBesideThirdPartiesThatTakeFastTurns(t *testing.T) {
 				must.Do(s.T, s.Raw.Delete(last, -1))
 				last = next
 			}
+		}
+	})
+}
+
+// A contender of kazoo joins while a check is in progress, which takes long because the session's reads
+// are limited. That check has listed the path before, so another one is needed.
+func TestAHoldEndsBesideAThirdPartyThatJoinsDuringACheck(t *testing.T) {
+	zktest.OnVirtualTime(t, func(ctx context.Context, t *testing.T, srv *zkserver.Server, other recipes.Client) {
+		s := must.Get(zookeeper.Dialer(zktest.LinkTo(srv.ServeConn).Dial).Open(ctx, recipes.SessionConfig{
+			Servers: []string{"server"}, SessionTimeout: 4 * time.Second, MaxPacket: 64 << 10, ReadsPerSecond: 1}))(t)
+		defer s.Close(context.Background())
+		hold := must.Get(must.Get(s.Lock("/l", recipes.LockConfig{}))(t).Acquire(ctx))(t)
+		theirs := zktest.Acquire(t, other)
+		time.Sleep(s.Timeout())
+		guid := strings.ReplaceAll(uuid.NewString(), "-", "") // a kazoo lease, if /l-__lock__ exists
+		before := srv.Counters().Requests[zkserver.OpGetChildren2]
+		must.Do(t, theirs.Write(ctx, recipes.Create("/l/"+guid, nil)))
+		time.Sleep(s.Timeout() / 8) // a read of the check follows a second after the listing
+		if n := srv.Counters().Requests[zkserver.OpGetChildren2] - before; n != 1 {
+			t.Fatalf("%d listings: the case was not met", n)
+		}
+		must.Do(t, theirs.Write(ctx, recipes.Create("/l/"+kazooLock()+"0000000007", nil)))
+		time.Sleep(2 * s.Timeout())
+		if err := hold.Err(); !errors.Is(err, recipes.ErrForeign) {
+			t.Errorf("beside a contender of kazoo: %v", err)
 		}
 	})
 }

@@ -50,21 +50,25 @@ func BareData(data []byte) ([]byte, bool) {
 // creation gets the same number.
 var ErrNoBareZnode = errors.New("cannot create a znode named by number alone")
 
-// CreateBare creates a bare znode below dir. If dir is missing, parent creates it:
-// EnsureQueuePath or Ensure. If count is set, siblings is the number of other children that dir
-// had after the creation. That costs one read of dir, which is sent together with the creation
-// and sets a watch: see bareZnodes. siblings is negative if the number is unknown. The watch
-// remains until dir changes or the connection ends, so each persistent dir keeps one.
+// CreateBare creates a bare znode below dir. If dir is missing, create creates it:
+// EnsureQueuePath or Ensure. If count is set, parent is the record of dir after the creation: see
+// Siblings. That costs one read of dir, which is sent together with the creation and sets a watch:
+// see bareZnodes. The record is zero if it is unknown. The watch remains until dir changes or the
+// connection ends, so each persistent dir keeps one.
 //
 // On error no znode remains, in the sense of CreateProtected.
-func (s *Session) CreateBare(ctx context.Context, dir, name string, data []byte, count bool, parent func(context.Context, string) error) (bare BareZnode, siblings int, err error) {
+func (s *Session) CreateBare(ctx context.Context, dir, name string, data []byte, count bool, create func(context.Context, string) error) (bare BareZnode, parent Stat, err error) {
 	if err := s.fits(dir, data, packetSlack); err != nil {
-		return BareZnode{}, 0, err
+		return BareZnode{}, Stat{}, err
+	}
+	created, err := s.reserve(ctx, gopath.Join(dir, name), false)
+	if err != nil {
+		return BareZnode{}, Stat{}, err
 	}
 	c := &bareCreation{name: name, header: barePrefix + uuid.NewString() + "-", count: count, begun: s.wire.LastZxid()}
-	create := conn.Create2(s.full(gopath.Join(dir, name)), append([]byte(c.header), data...), conn.Ephemeral|conn.Sequence, s.bareACL)
+	request := conn.Create2(s.full(gopath.Join(dir, name)), append([]byte(c.header), data...), conn.Ephemeral|conn.Sequence, s.bareACL)
 	c.creation = creation[createdBare]{
-		exchange: exchange{session: s, requests: []conn.Request{create.Identified()}, prepare: c.join}, path: gopath.Join(dir, name), parent: parent,
+		exchange: exchange{session: s, requests: []conn.Request{request.Identified()}, prepare: c.join}, path: gopath.Join(dir, name), parent: create,
 		settle: c.end, unusable: impossible, made: c.created, find: c.search,
 	}
 	// The first exchange is usually answered. Then no goroutine is needed to continue after the
@@ -72,18 +76,19 @@ func (s *Session) CreateBare(ctx context.Context, dir, name string, data []byte,
 	c.begin(ctx)
 	if replies, err := c.await(ctx); err == nil && replies[0].Err() == nil {
 		c.end(true)
+		created()
 		made, err := c.created(replies)
-		return made.BareZnode, made.siblings, err
+		return made.BareZnode, made.parent, err
 	}
 	made, err := Detached(ctx, s, "create below "+dir,
 		func(life context.Context) (createdBare, error) { return c.finish(ctx, life) },
-		func(life context.Context, made createdBare) { s.deleteBare(life, made.BareZnode) }, nil)
-	return made.BareZnode, made.siblings, err
+		func(life context.Context, made createdBare) { s.deleteBare(life, made.BareZnode) }, created)
+	return made.BareZnode, made.parent, err
 }
 
 type createdBare struct {
 	BareZnode
-	siblings int
+	parent Stat // zero if unknown
 }
 
 // impossible reports whether the error of a creation is ErrNoBareZnode, or a cause of it.
@@ -134,14 +139,14 @@ func (c *bareCreation) created(replies []conn.Reply) (createdBare, error) {
 	if err != nil {
 		return createdBare{}, err
 	}
-	made := createdBare{BareZnode{Path: c.session.local(path), Stat: stat}, -1}
+	made := createdBare{BareZnode: BareZnode{Path: c.session.local(path), Stat: stat}}
 	var watch *Watch
 	if len(replies) > 1 {
 		if parent, err := replies[1].Stat(); err == nil {
 			if parent.Czxid < stat.Czxid {
 				watch = c.watch
 			}
-			made.siblings = Siblings(parent, stat)
+			made.parent = parent
 		}
 	}
 	c.session.bare.made(made.BareZnode, c.parentKey, watch)
@@ -150,8 +155,8 @@ func (c *bareCreation) created(replies []conn.Reply) (createdBare, error) {
 
 // Siblings returns the number of other children that the parent of a bare znode has, from a
 // record of the parent that was read after the creation. The result is negative if the record
-// does not determine it: if the parent has one child, and a child was created or deleted since,
-// the child may be another contender.
+// does not determine it: if it is zero, or the parent has one child, and a child was created or deleted
+// since. That child may be another contender.
 func Siblings(parent, bare Stat) int {
 	if parent.NumChildren == 1 && parent.Pzxid != bare.Czxid {
 		return -1
@@ -187,7 +192,7 @@ func (c *bareCreation) search(ctx context.Context) (*createdBare, error) {
 		case node.Stat.Czxid <= c.begun && !candidate.exhausted():
 			return nil, nil
 		case strings.HasPrefix(string(node.Data), c.header):
-			found := &createdBare{BareZnode{path, node.Stat}, -1}
+			found := &createdBare{BareZnode: BareZnode{path, node.Stat}}
 			err := s.owns(path, node.Stat)
 			if err == nil {
 				s.bare.made(found.BareZnode, watchKey{}, nil)

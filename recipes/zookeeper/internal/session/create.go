@@ -64,6 +64,10 @@ func (s *Session) CreateProtectedIn(ctx context.Context, dir, name string, data 
 	}
 	prefix := protectedPrefix + NewGUID().String() + "-"
 	path := gopath.Join(dir, prefix+name)
+	created, err := s.reserve(ctx, path, false)
+	if err != nil {
+		return "", err
+	}
 	c := &creation[string]{path: path, parent: parent, made: func(replies []conn.Reply) (string, error) {
 		made, err := replies[0].Path()
 		return s.local(made), err
@@ -90,7 +94,7 @@ func (s *Session) CreateProtectedIn(ctx context.Context, dir, name string, data 
 	}
 	return Detached(ctx, s, "create below "+dir,
 		func(life context.Context) (string, error) { return c.run(ctx, life) },
-		func(life context.Context, path string) { s.deleteUntilKnown(life, path) }, nil)
+		func(life context.Context, path string) { s.deleteUntilKnown(life, path) }, created)
 }
 
 type creation[T any] struct {
@@ -309,10 +313,16 @@ func (s *Session) CreateNamedIn(ctx context.Context, path string, data []byte, p
 		return Stat{}, err
 	}
 	// A creation that is being undone also has the name, so the next call waits for it.
-	release, err := s.names.take(ctx, path)
+	free, err := s.names.take(ctx, path)
 	if err != nil {
 		return Stat{}, s.Interrupted("create "+path, ctx)
 	}
+	created, err := s.reserve(ctx, path, false)
+	if err != nil {
+		free()
+		return Stat{}, err
+	}
+	release := func() { free(); created() }
 	begun := s.wire.LastZxid()
 	c := &creation[Stat]{path: path, parent: parent, made: func([]conn.Reply) (none Stat, _ error) { return }} // the reply does not contain the record
 	c.exchange = exchange{session: s, requests: []conn.Request{conn.Create(s.full(path), data, conn.Ephemeral, s.acl)}}

@@ -2,7 +2,6 @@ package session
 
 import (
 	"context"
-	"slices"
 	"time"
 
 	"github.com/zkrecipes/zkrecipes/recipes/zookeeper/internal/conn"
@@ -88,37 +87,43 @@ func (s *Session) ProvedUntil() time.Time { return s.lease.ProvedUntil() }
 func (s *Session) EndHold() { s.lease.End() }
 
 // confirm sends a leading request at least every tenth of the timeout, until the session holds
-// nothing. The session's other writes and syncs count once they are answered. Inspect adds reads.
+// nothing. The session's other writes and syncs count once they are answered. If inspections are due,
+// confirm also sends those: see Inspect.
 //
 // If a sync is not answered, the server may be cut off from the leader. Only the missing answer
 // shows that. So the session moves to another server while there is time. It checks a tenth of the
 // timeout at a time, and moves at the first check that is a quarter of the timeout after the sync.
 func (s *Session) confirm() {
-	sent := confirmation{at: time.Now()}
-	timer := time.NewTimer(s.untilConfirmation(sent.at))
+	sync, at := (*conn.Batch)(nil), time.Now() // the last confirmation; nil if it could not be sent
+	var reads *reading
+	timer := time.NewTimer(s.untilConfirmation(at))
 	defer timer.Stop()
-	for answered := sent.answered(); ; {
+	for {
 		select {
 		case <-timer.C:
-		case <-answered:
-			sent.report()
-			answered = nil
-			continue
+		case <-reads.answered():
 		case <-s.Done():
 			return
 		}
-		wait := s.untilConfirmation(sent.at)
+		if reads.settled() {
+			s.inspections.report(reads)
+			reads = nil
+		}
+		wait := s.untilConfirmation(at)
 		if wait <= 0 {
 			if s.stopConfirming() {
 				return
 			}
 			switch {
-			case sent.batch == nil || sent.batch.Settled():
-				sent = s.sendConfirmation()
-				answered = sent.answered()
-			case time.Since(sent.at) >= s.Timeout()/4:
-				s.log.Warn("the leader does not answer; trying another server", "server", sent.batch.Conn.RemoteAddr())
-				sent.batch.Conn.Close()
+			case sync == nil || sync.Settled():
+				at = time.Now()
+				sync, _ = s.wire.Current().Send(conn.Sync(s.full("/")))
+				if reads == nil { // otherwise the server is slow
+					reads = s.sendInspections()
+				}
+			case time.Since(at) >= s.Timeout()/4:
+				s.log.Warn("the leader does not answer; trying another server", "server", sync.Conn.RemoteAddr())
+				sync.Conn.Close()
 			default: // a second sync before the first is answered would prove nothing more
 			}
 			wait = time.Until(s.together(time.Now().Add(s.lease.Interval())))
@@ -131,7 +136,7 @@ func (s *Session) confirm() {
 // confirmation was sent.
 func (s *Session) untilConfirmation(sent time.Time) time.Duration {
 	since := s.lease.LastAsked()
-	if s.inspecting() {
+	if s.inspections.waiting() {
 		since = sent
 	}
 	return time.Until(s.together(since.Add(s.lease.Interval())))
@@ -165,83 +170,4 @@ func (s *Session) stopConfirming() bool {
 // have stored more.
 func (s *Session) GetOwn(ctx context.Context, path string) (Node, error) {
 	return ask(ctx, s, "read", path, conn.Get(s.full(path), false).Identified().Unbounded(), conn.Reply.Node)
-}
-
-// inspection is a path whose record is read while the session holds something there.
-type inspection struct {
-	path string
-	over <-chan struct{}
-	seen func(Stat)
-}
-
-// Inspect reads the record of path with each confirmation and calls seen with it, until over is
-// closed. That costs one read of each path every tenth of the timeout. It shows changes that no
-// watch of the hold reports. One goroutine of the session makes all calls of seen. seen must not
-// block, and may still be called once after over is closed.
-func (s *Session) Inspect(path string, over <-chan struct{}, seen func(Stat)) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	if len(s.inspections) == cap(s.inspections) { // doing so for each grant costs n*n for n holds
-		s.inspected()
-	}
-	s.inspections = append(s.inspections, inspection{path, over, seen})
-}
-
-// inspected returns the inspections that are not over, and drops the others. The caller holds the
-// session's mutex.
-func (s *Session) inspected() []inspection {
-	s.inspections = slices.DeleteFunc(s.inspections, func(i inspection) bool { return Happened(i.over) })
-	return s.inspections
-}
-
-func (s *Session) inspecting() bool {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	return len(s.inspected()) > 0
-}
-
-// confirmation is a sync and the inspections sent with it.
-type confirmation struct {
-	batch       *conn.Batch // nil if it could not be sent
-	at          time.Time
-	inspections []inspection
-	reads       map[string]int // the index in batch of the read of each path
-}
-
-func (s *Session) sendConfirmation() confirmation {
-	s.mu.Lock()
-	c := confirmation{at: time.Now(), inspections: slices.Clone(s.inspected()), reads: map[string]int{}}
-	s.mu.Unlock()
-	requests := []conn.Request{conn.Sync(s.full("/"))}
-	for _, i := range c.inspections {
-		if c.reads[i.path] == 0 {
-			c.reads[i.path] = len(requests)
-			requests = append(requests, conn.Exists(s.full(i.path), false))
-		}
-	}
-	c.batch, _ = s.wire.Current().Send(requests...)
-	return c
-}
-
-// answered is closed when all replies have arrived. It is nil if nothing was sent or nothing is
-// inspected.
-func (c confirmation) answered() <-chan struct{} {
-	if c.batch == nil || len(c.inspections) == 0 {
-		return nil
-	}
-	return c.batch.Answered()
-}
-
-// report passes the records to the inspections. It skips a missing path, which has no
-// contenders.
-func (c confirmation) report() {
-	replies, err := c.batch.Await(context.Background())
-	if err != nil {
-		return
-	}
-	for _, i := range c.inspections {
-		if stat, err := replies[c.reads[i.path]].Stat(); err == nil {
-			i.seen(stat)
-		}
-	}
 }

@@ -196,8 +196,8 @@ func TestOneGoroutineSendsLeadingRequests(t *testing.T) {
 	})
 }
 
-// If a session writes more than ten times per timeout, its writes serve as leading requests. An
-// inspection needs a request of its own.
+// If a session writes more than ten times per timeout, its writes serve as leading requests. What an
+// inspection needs is sent nevertheless, with a sync.
 func TestWritesConfirmAHold(t *testing.T) {
 	onVirtualTime(t, func(t *testing.T, srv *zkserver.Server, s *session.Session) {
 		beginHold(t, s)
@@ -214,45 +214,19 @@ func TestWritesConfirmAHold(t *testing.T) {
 		}
 		write("before", 0)
 		inspected := 0
-		over := make(chan struct{})
-		s.Inspect("/", over, func(session.Stat) { inspected++ })
+		i := s.Inspect("/", func(i *session.Inspection, _ session.Stat) { inspected++; i.Again() })
 		time.Sleep(s.Timeout()/4 + s.Timeout()/40) // from here on, no write coincides with a sync
 		synctest.Wait()
 		inspected = 0
 		write("while it inspects", 20)
-		close(over)
+		i.Stop()
 		synctest.Wait()
 		if inspected != 20 {
 			t.Errorf("%d inspections", inspected)
 		}
+		time.Sleep(s.Timeout() / 10)
 		write("after that", 0)
 		must.Report(t, s.Err())
-	})
-}
-
-// Holds at one path share a read, and each of them sees its result.
-func TestInspectionsOfOnePathShareARead(t *testing.T) {
-	onVirtualTime(t, func(t *testing.T, srv *zkserver.Server, s *session.Session) {
-		beginHold(t, s)
-		defer s.EndHold()
-		over := make(chan struct{})
-		defer close(over)
-		must.Do(t, s.Create(t.Context(), "/x", nil))
-		var seen [4]int
-		for i := range seen {
-			path := []string{"/", "/x"}[i%2]
-			s.Inspect(path, over, func(stat session.Stat) {
-				if (stat.Czxid > 0) == (path == "/x") { // the root has no creation
-					seen[i]++
-				}
-			})
-		}
-		before := srv.Counters().Requests[zkserver.OpExists]
-		time.Sleep(s.Timeout() + s.Timeout()/20)
-		synctest.Wait()
-		if n := srv.Counters().Requests[zkserver.OpExists] - before; n != 20 || seen != [4]int{10, 10, 10, 10} {
-			t.Errorf("%d reads, seen %v; want 20, and 10 by each inspection", n, seen)
-		}
 	})
 }
 

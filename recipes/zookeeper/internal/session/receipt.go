@@ -270,9 +270,10 @@ type Txn struct {
 }
 
 type txnOp struct {
-	path string
-	data []byte
-	add  func(m *conn.Multi, s *Session, path string) // path is the server's
+	path      string
+	data      []byte
+	ephemeral bool
+	add       func(m *conn.Multi, s *Session, path string) // path is the server's
 }
 
 // Check adds a check that path exists and has the version (-1: any).
@@ -296,6 +297,7 @@ func (t *Txn) create(path string, data []byte, flags int32, ephemeral bool) {
 		flags |= conn.Ephemeral
 	}
 	t.add(path, data, func(m *conn.Multi, s *Session, full string) { m.Create(full, data, flags, s.acl) })
+	t.ops[len(t.ops)-1].ephemeral = ephemeral
 }
 
 // Set adds a change of data, conditional on the version.
@@ -315,7 +317,7 @@ func (t *Txn) Len() int { return len(t.ops) }
 func (t *Txn) Append(other Txn) { t.ops = append(t.ops, other.ops...) }
 
 func (t *Txn) add(path string, data []byte, add func(*conn.Multi, *Session, string)) {
-	t.ops = append(t.ops, txnOp{path, data, add})
+	t.ops = append(t.ops, txnOp{path: path, data: data, add: add})
 }
 
 // opSlack is the room for the headers of one operation.
@@ -360,6 +362,13 @@ func (s *Session) commitOn(ctx context.Context, t Txn, on *conn.Conn) ([]conn.Re
 	}
 	var m conn.Multi
 	for _, op := range t.ops {
+		if op.ephemeral {
+			created, err := s.reserve(ctx, op.path, true)
+			if err != nil {
+				return nil, err
+			}
+			defer created()
+		}
 		op.add(&m, s, s.full(op.path))
 	}
 	results, err := once(ctx, s, "commit", "a transaction", func() ([]conn.Result, error) {

@@ -51,6 +51,7 @@ func resume(ctx context.Context, cfg recipes.SessionConfig, dial DialFunc, t Tic
 	s.wire.Resume(t.secret.id, t.secret.password, t.secret.timeout)
 	s.wire.Spare(true)
 	s.resumption.paths = make(map[string]bool)
+	s.ephemerals.bytes = s.wire.MaxPacket // unknown; the first creation counts
 	s.id = t.secret.id
 	s.lease.Start(s.end)
 	ctx, cancel := openBounded(ctx)
@@ -219,7 +220,7 @@ func (s *Session) DropRest(ctx context.Context, spare func(path string) bool) er
 		return fmt.Errorf("%w: the session was not resumed", recipes.ErrInvalid)
 	}
 	if !s.resumption.listed {
-		all, err := s.ephemerals(ctx)
+		all, err := s.listEphemerals(ctx)
 		if err != nil {
 			return err
 		}
@@ -254,7 +255,7 @@ func (s *Session) DropRest(ctx context.Context, spare func(path string) bool) er
 	return nil
 }
 
-func (s *Session) ephemerals(ctx context.Context) ([]string, error) {
+func (s *Session) listEphemerals(ctx context.Context) ([]string, error) {
 	full, err := ask(ctx, s, "list the ephemeral znodes of", "/", conn.Ephemerals(s.full("/")), conn.Reply.Paths)
 	if errors.Is(err, conn.Unimplemented) {
 		err = fmt.Errorf("resuming a session needs ZooKeeper 3.6 or later: %w", err)

@@ -31,25 +31,26 @@ type Session struct {
 
 	id int64 // set before Open returns
 
-	status     *feed.Feed[status]
-	events     *feed.Feed[recipes.Event]
-	watches    watches
-	receipts   receipts
-	deletions  deletions
-	names      names // see CreateNamed
-	bare       bareZnodes
-	resumption resumption    // see Resume
-	pace       *rate.Limiter // nil: no limit
-	dialects   dialects
+	status      *feed.Feed[status]
+	events      *feed.Feed[recipes.Event]
+	watches     watches
+	inspections inspections
+	ephemerals  ephemerals
+	receipts    receipts
+	deletions   deletions
+	names       names // see CreateNamed
+	bare        bareZnodes
+	resumption  resumption    // see Resume
+	pace        *rate.Limiter // nil: no limit
+	dialects    dialects
 
 	ctx    context.Context // done when the session is lost; the cause is the reason
 	cancel context.CancelCauseFunc
 
-	mu          sync.Mutex // also held while ctx is cancelled: no background work starts after that
-	confirming  bool       // confirm runs
-	inspections []inspection
-	work        sync.WaitGroup // see Background
-	calls       sync.WaitGroup // requests, and the goroutines that stop go-zookeeper
+	mu         sync.Mutex     // also held while ctx is cancelled: no background work starts after that
+	confirming bool           // confirm runs
+	work       sync.WaitGroup // see Background
+	calls      sync.WaitGroup // requests, and the goroutines that stop go-zookeeper
 
 	endOnce  sync.Once
 	closing  sync.Once       // the context of the first Close limits how long closing is tried
@@ -107,6 +108,7 @@ func prepare(cfg recipes.SessionConfig, dial DialFunc, start time.Time) (*Sessio
 		events:   feed.New(recipes.Event{State: recipes.Suspended}),
 		shutdown: make(chan struct{}),
 	}
+	s.ephemerals.counting = make(chan struct{}, 1)
 	if cfg.ReadsPerSecond > 0 {
 		s.pace = newPace(rate.Limit(cfg.ReadsPerSecond))
 	}
@@ -114,7 +116,7 @@ func prepare(cfg recipes.SessionConfig, dial DialFunc, start time.Time) (*Sessio
 	s.patience, s.giveUp = context.WithCancel(context.Background())
 	s.wire, err = conn.New(conn.Config{
 		SessionConfig: cfg, Dial: dial, Identity: identity.credentials(), Lease: s.lease, Life: s.ctx,
-		Accepted: s.accepted, Connected: s.connected, Suspended: s.suspended, Lost: s.end, Fired: s.watches.fire,
+		Accepted: s.accepted, Connected: s.connected, Suspended: s.suspended, Lost: s.end, Fired: s.fired,
 	})
 	return s, err
 }
@@ -293,12 +295,21 @@ func (s *Session) connected() {
 // suspended runs when a connection has ended.
 func (s *Session) suspended() {
 	s.watches.disconnected()
+	s.inspections.disconnected()
 	was, _, _ := s.status.Get()
 	if !was.connected {
 		return
 	}
 	s.status.Set(status{connections: was.connections})
 	s.events.Set(recipes.Event{State: recipes.Suspended})
+}
+
+// fired runs when a watch has fired.
+func (s *Session) fired(event conn.Event, path string) {
+	s.watches.fire(event, path)
+	if event == conn.ChildrenChanged || event == conn.NodeDeleted {
+		s.inspections.fire(path)
+	}
 }
 
 // Connected waits until the session is connected, and returns a channel that closes when the

@@ -157,10 +157,11 @@ func TestRepliesThatAreReadWhateverTheirSize(t *testing.T) {
 	if node, err := first.GetOwn(ctx, ahead); err != nil || len(node.Data) != 8<<10 {
 		t.Errorf("after a lost reply it reads %d bytes: %v", len(node.Data), err)
 	}
+	larger := must.Get(session.Open(ctx, to(srv), nil))(t)
 	for range 100 { // with names of about 60 bytes
-		must.Get(first.CreateProtected(ctx, "/rest", "lock-", nil))(t)
+		must.Get(larger.CreateProtected(ctx, "/rest", "lock-", nil))(t)
 	}
-	second := resume(t, cfg, letGo(t, first))
+	second := resume(t, cfg, letGo(t, larger))
 	must.Report(t, second.DropRest(ctx, func(string) bool { return false }))
 	if left := must.Get(other.Children(ctx, "/rest"))(t); len(left) > 0 {
 		t.Errorf("%d znodes of the resumed session are left", len(left))
