@@ -21,7 +21,7 @@ type Grant struct {
 
 	path     string
 	token    recipes.Token
-	unlisten func() bool // cancels the session's OnLost; see also onEnd
+	unlisten func() bool // cancels the session's OnLost; see also OnEnd
 	removal  session.Removal
 	removing bool // Remove has ended it; only one removal runs at a time
 
@@ -77,9 +77,9 @@ func (g *Grant) End(reason error) bool {
 	return true
 }
 
-// onEnd calls f once when the grant ends, or now if it has ended. f must not use the grant. It
-// costs a grant without onEnd nothing.
-func (g *Grant) onEnd(f func(reason error)) {
+// OnEnd calls f once when the grant ends, or now if it has ended. f must not use the grant. It
+// costs a grant without OnEnd nothing.
+func (g *Grant) OnEnd(f func(reason error)) {
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	if g.reason != nil {

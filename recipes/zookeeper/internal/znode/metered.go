@@ -12,7 +12,7 @@ import (
 // A recipe calls it where the application's wait begins. The znode of a grant may exist earlier
 // than the grant, and a recipe may hold znodes that are no grant of its own. So Grant.Begin does
 // not count.
-func Metered[G interface{ onEnd(func(reason error)) }](ctx context.Context, r Recipe, get func() (G, error)) (G, error) {
+func Metered[G interface{ OnEnd(func(reason error)) }](ctx context.Context, r Recipe, get func() (G, error)) (G, error) {
 	meters := r.Session.Meters()
 	if meters == nil {
 		return get()
@@ -24,6 +24,6 @@ func Metered[G interface{ onEnd(func(reason error)) }](ctx context.Context, r Re
 	}
 	capability := strings.ReplaceAll(r.name, " ", "-")
 	meters.Granted(ctx, capability, time.Since(asked))
-	g.onEnd(func(reason error) { meters.Ended(capability, reason) })
+	g.OnEnd(func(reason error) { meters.Ended(capability, reason) })
 	return g, nil
 }
