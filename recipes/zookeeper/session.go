@@ -246,8 +246,9 @@ func (s zkSession) contenders(ctx context.Context, path string, kinds []recipes.
 	if len(kinds) < len(allKinds) {
 		return lines, nil
 	}
+	seen := p.Sighted()
 	for _, kind := range allKinds {
-		verdicts, err := p.Verdicts(ctx, s.Session, kind, readers[kind].Spoken)
+		verdicts, err := seen.Verdicts(ctx, s.Session, kind, readers[kind].Spoken)
 		if err != nil {
 			return recipes.Lines{}, err
 		}

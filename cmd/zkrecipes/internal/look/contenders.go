@@ -46,6 +46,9 @@ contenders behind it wait until it is deleted. zkrecipes shows the command for t
 SINCE is when the contender joined, by the server's clock. For a holder of a priority
 lock it is when the lock was granted. TOKEN is the fencing token.
 
+Of more than 100 contenders, the table has the first 100 and the number of the others.
+With -all, and in JSON, it has all of them.
+
 With -watch a terminal shows the table, and redraws it after each change. Elsewhere each
 change is a line: "waits", "holds", "leads", "blocks" or "left", then KIND, SESSION and
 the data. zkrecipes reads the wait queue once a second, and a long one less often. It
@@ -59,10 +62,15 @@ type contendersVerb struct {
 	verb.OnePath
 	election bool
 	follow   bool // -watch
+	all      bool
 }
+
+// most is how many contenders the table shows without -all. A person reads no longer one.
+const most = 100
 
 func (v *contendersVerb) Flags(f *flag.FlagSet) {
 	f.BoolVar(&v.election, "election", false, helptext.Common("show only the candidates of an election"))
+	f.BoolVar(&v.all, "all", false, "show all contenders, and not only the first 100")
 	f.BoolVar(&v.follow, "watch", false, helptext.Common("show each change, until a signal arrives"))
 }
 
@@ -79,7 +87,14 @@ func (v *contendersVerb) Run(ctx context.Context, t *verb.Tool) error {
 			shown = append(shown, "unknown", lines.Unknown)
 		}
 		return t.Result(shown, func(w io.Writer) {
-			lineTable(lines.Contenders)(w)
+			table, more := lines.Contenders, 0
+			if !v.all && len(table) > most {
+				table, more = table[:most], len(table)-most
+			}
+			lineTable(table)(w)
+			if more > 0 {
+				verb.Row(w, "... and %s; -all shows all", english.Count(more, "more contender"))
+			}
 			for _, c := range persistent(lines.Contenders) {
 				verb.Row(w, "%s is persistent: it has a contender's name and no session, and blocks all contenders behind it; %s", c.Znode, removal(c))
 			}

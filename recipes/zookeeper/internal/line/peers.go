@@ -140,14 +140,22 @@ func (l *Line) meets(ctx context.Context, names []string, omit func(znode string
 	return nil, nil
 }
 
+// Sighted returns p with one name of each recipe of which it has contenders. They are enough for
+// Verdicts, and comparing a long list with each recipe takes long.
+func (p Parent) Sighted() Parent {
+	seen := sightings(p.Names, nil)
+	p.Names = make([]string, len(seen))
+	for i, one := range seen {
+		p.Names[i] = one.name
+	}
+	return p
+}
+
 // Verdicts returns, for each dialect of a recipe, the third-party contender that a contender of
 // that recipe would find among the parent's children. spoken holds the recipe's markers at that
 // path.
 func (p Parent) Verdicts(ctx context.Context, s *session.Session, kind recipes.Kind, spoken Spoken) (all []recipes.Verdict, err error) {
-	var names []string // one of each peer is enough
-	for _, seen := range sightings(p.Names, nil) {
-		names = append(names, seen.name)
-	}
+	names := p.Sighted().Names
 	for _, d := range recipes.Dialects() {
 		if spoken[d] == nil {
 			continue
