@@ -74,7 +74,7 @@ Rules:
 	          round trip of a handoff. Records at several delays (zkbench run -delay)
 	          show how many there are; without them the strategy decides.
 	Limits    It warns of ZooKeeper settings that are too low, and names what limits a
-	          line: a listing that is too long (jute.maxbuffer), descriptors, memory,
+	          line: a listing that is too long (max_listing), descriptors, memory,
 	          processors, the network.
 	Records   Invalid trials are left out. Each machine has models of its own.
 	Audit     The waits of the last hour are held out, predicted from the time before, and
@@ -181,7 +181,7 @@ func (c command) plan(s planSettings, runs []record.Run) error {
 
 func (s *planSettings) limitFlags(f *flag.FlagSet) {
 	const known = ";\nby default the value in the records, or else ZooKeeper's own default"
-	s.limit(f, "jute-maxbuffer", "the servers' jute.maxbuffer, a `number` of bytes"+known, 1, func(l *plan.Limits, n int) { l.MaxBuffer = n })
+	s.limit(f, "max-listing", "the clients' max_listing, a `number` of bytes (default 67108864)", 1, func(l *plan.Limits, n int) { l.MaxListing = n })
 	s.limit(f, "max-client-cnxns", "the servers' maxClientCnxns, a `number`; 0 is no limit"+known, 0, func(l *plan.Limits, n int) { l.MaxClientCnxns = n })
 	s.limit(f, "descriptors", "`number` of open files that a process of contenders may have (default 524288, as in systemd)", 1, func(l *plan.Limits, n int) { l.Descriptors = n })
 	s.limit(f, "network", "the network's `speed` in Mbit/s (default 1000)", 1, func(l *plan.Limits, n int) { l.Network = float64(n) * 1e6 / 8 })
@@ -201,9 +201,6 @@ func (s *planSettings) limit(f *flag.FlagSet, name, usage string, least int, set
 
 func (s planSettings) limitsOf(m fitted) plan.Limits {
 	l := plan.DefaultLimits(m.Strategy)
-	if n, err := strconv.Atoi(m.details["server jute.maxbuffer"]); err == nil {
-		l.MaxBuffer = n
-	}
 	if n, err := strconv.Atoi(m.details["server maxClientCnxns"]); err == nil {
 		l.MaxClientCnxns = n
 	}

@@ -47,7 +47,7 @@ func (p *production) check(given map[string]bool, files []string) error {
 	if p.audit == "" {
 		return nil
 	}
-	for _, name := range []string{"at", "p99", "hold", "factor", "line-rate", "rtt", "choose", "watches", "servers", "jute-maxbuffer", "max-client-cnxns", "descriptors", "network"} {
+	for _, name := range []string{"at", "p99", "hold", "factor", "line-rate", "rtt", "choose", "watches", "servers", "max-listing", "max-client-cnxns", "descriptors", "network"} {
 		if given[name] {
 			return fmt.Errorf("-%s asks records of trials; it cannot be combined with -from-audit", name)
 		}

@@ -15,7 +15,7 @@ import (
 // Limits are what limits the length of a line: settings of ZooKeeper, and the capacity of
 // the machines. For machines 0 means unknown.
 type Limits struct {
-	MaxBuffer      int // jute.maxbuffer, in bytes
+	MaxListing     int // SessionConfig.MaxListing, in bytes; ZooKeeper does not bound its replies
 	MaxClientCnxns int // connections from one address; 0 is no limit
 	NameLength     int // bytes of a contender's name
 
@@ -39,7 +39,7 @@ const (
 // numbers.
 func DefaultLimits(s recipes.Strategy) Limits {
 	l := Limits{
-		MaxBuffer: 0xfffff, MaxClientCnxns: 60, NameLength: len("lock-") + 10,
+		MaxListing: 64 << 20, MaxClientCnxns: 60, NameLength: len("lock-") + 10,
 		Descriptors: systemd, Network: gigabit, Timeout: 30 * time.Second,
 	}
 	if s != recipes.Handoff {
@@ -64,12 +64,12 @@ func (l Limits) Listing(n int) int { return perResponse + n*(perName+l.NameLengt
 // a sentence with the figure, the setting and what to do.
 func (l Limits) Check(n int) (warnings []string) {
 	say := func(format string, args ...any) { warnings = append(warnings, fmt.Sprintf(format, args...)) }
-	most := (l.MaxBuffer - perResponse) / (perName + l.NameLength)
+	most := (l.MaxListing - perResponse) / (perName + l.NameLength)
 	switch listing := l.Listing(n); {
-	case listing > l.MaxBuffer:
-		say("a listing of %s has %d bytes, more than jute.maxbuffer (%d): at most %d fit; raise it on servers and clients", english.Count(n, "contender"), listing, l.MaxBuffer, most)
-	case listing > l.MaxBuffer/2:
-		say("a listing of %s has %d bytes, more than half of jute.maxbuffer (%d): at most %d fit", english.Count(n, "contender"), listing, l.MaxBuffer, most)
+	case listing > l.MaxListing:
+		say("a listing of %s has %d bytes, more than max_listing (%d): at most %d fit; raise it", english.Count(n, "contender"), listing, l.MaxListing, most)
+	case listing > l.MaxListing/2:
+		say("a listing of %s has %d bytes, more than half of max_listing (%d): at most %d fit", english.Count(n, "contender"), listing, l.MaxListing, most)
 	}
 	if l.MaxClientCnxns > 0 && n > l.MaxClientCnxns {
 		say("%d sessions from one address are more than maxClientCnxns (%d); raise it, or spread them", n, l.MaxClientCnxns)
@@ -127,10 +127,10 @@ func (m *Model) Ends(l Limits) []End {
 
 // listing is the number of contenders whose listing no longer fits into a reply.
 func (m *Model) listing(l Limits) End {
-	e := End{"jute.maxbuffer", (l.MaxBuffer-perResponse)/(perName+l.NameLength) + 1,
-		fmt.Sprintf("a listing of more names has over %d bytes, and each handoff needs one", l.MaxBuffer)}
+	e := End{"max_listing", (l.MaxListing-perResponse)/(perName+l.NameLength) + 1,
+		fmt.Sprintf("a listing of more names has over %d bytes, and each handoff needs one", l.MaxListing)}
 	if m.Strategy == recipes.Handoff {
-		e.Why = fmt.Sprintf("a listing of more names has over %d bytes: waiters by handoff accept it, but Contenders fails", l.MaxBuffer)
+		e.Why = fmt.Sprintf("a listing of more names has over %d bytes: waiters by handoff need none, but Contenders fails", l.MaxListing)
 	}
 	return e
 }

@@ -113,7 +113,7 @@ func TestLimitsAreComputed(t *testing.T) {
 	if w := l.Check(10); w != nil {
 		t.Errorf("10 contenders: %q", w)
 	}
-	for n, want := range map[int]string{100: "maxClientCnxns", 10_000: "half of jute.maxbuffer", 20_000: "more than jute.maxbuffer", 1_000_000: "snapshot"} {
+	for n, want := range map[int]string{100: "maxClientCnxns", 600_000: "half of max_listing", 1_200_000: "more than max_listing", 1_000_000: "snapshot"} {
 		if w := strings.Join(l.Check(n), "\n"); !strings.Contains(w, want) {
 			t.Errorf("%d contenders: %q; want %q in it", n, w, want)
 		}
@@ -192,7 +192,7 @@ func TestEndsOfALineAreNamedInOrder(t *testing.T) {
 			t.Errorf("%+v comes before %+v", ends[i-1], end)
 		}
 	}
-	if at["generator's descriptors"] != 5001 || at["jute.maxbuffer"] != 17771 || at["server's heap"] == 0 {
+	if at["generator's descriptors"] != 5001 || at["max_listing"] != 1137437 || at["server's heap"] == 0 {
 		t.Errorf("%+v", ends)
 	}
 	// At 1 MB/s a listing of 96 + 60N bytes takes half of 500 + 3N microseconds from N = 3 on.
@@ -201,7 +201,7 @@ func TestEndsOfALineAreNamedInOrder(t *testing.T) {
 		t.Errorf("%+v; want the network at 3", end)
 	}
 	for i, end := range ends {
-		if listing := l.Listing(end.At - 1); end.Resource == "jute.maxbuffer" && (listing > l.MaxBuffer || l.Listing(end.At) <= l.MaxBuffer) {
+		if listing := l.Listing(end.At - 1); end.Resource == "max_listing" && (listing > l.MaxListing || l.Listing(end.At) <= l.MaxListing) {
 			t.Errorf("%d: %+v, but the listing before it has %d bytes", i, end, listing)
 		}
 	}
