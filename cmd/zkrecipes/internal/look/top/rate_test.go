@@ -40,6 +40,7 @@ func TestRequestsASecond(t *testing.T) {
 				}
 			})
 		}
+		time.Sleep(2 * s.Timeout()) // until the holder watches all its paths
 		synctest.Wait()
 		watches, znodes := srv.Watches(), len(srv.Tree())
 
