@@ -10,6 +10,7 @@ import (
 	"testing"
 
 	"github.com/zkrecipes/zkrecipes/internal/grants"
+	"github.com/zkrecipes/zkrecipes/internal/testing/leaktest"
 	"github.com/zkrecipes/zkrecipes/internal/testing/must"
 	"github.com/zkrecipes/zkrecipes/internal/testing/zktest"
 	"github.com/zkrecipes/zkrecipes/recipes"
@@ -88,3 +89,5 @@ func TestEachWayIsAsTheCatalogSays(t *testing.T) {
 	}
 	must.Do(t, s.Close(ctx))
 }
+
+func TestMain(m *testing.M) { leaktest.Main(m) }
