@@ -28,7 +28,6 @@ import (
 
 // Job is a running command. It has the stdout and stderr of this process.
 type Job struct {
-	system
 	cmd      *exec.Cmd
 	ownGroup bool          // it has its own process group
 	exited   chan struct{} // closed when the command has ended

@@ -57,9 +57,6 @@ func (j *Job) arrange(life *Lifetime) (started func(), err error) {
 	return j.inherit(pipes...)
 }
 
-// system is what a job has on Windows only.
-type system struct{}
-
 func (j *Job) launch() error { return j.cmd.Start() }
 
 func (j *Job) ended() {}

@@ -26,11 +26,12 @@ const inherits = false
 
 func (j *Job) arrange(*Lifetime) (started func(), err error) { return func() {}, nil }
 
-// system has the job object of a command. The system ends all processes in it when its last handle
-// is closed, which it does when this process is killed: the command must not continue then.
-type system struct {
-	mu     sync.Mutex
-	object windows.Handle // 0 when the command has ended
+// objects has the job object of each command that runs. The system ends all processes in an object
+// when its last handle is closed, which it does when this process is killed: the command must not
+// continue then.
+var objects struct {
+	sync.Mutex
+	of map[*Job]windows.Handle
 }
 
 // launch starts the command suspended, so that it starts no process outside of its job object.
@@ -51,17 +52,22 @@ func (j *Job) launch() error {
 		_ = j.cmd.Wait()
 		return errors.Join(err, windows.CloseHandle(object))
 	}
-	j.object = object
+	objects.Lock()
+	defer objects.Unlock()
+	if objects.of == nil {
+		objects.of = make(map[*Job]windows.Handle)
+	}
+	objects.of[j] = object
 	return nil
 }
 
 // ended lets the processes that the command has left run on.
 func (j *Job) ended() {
-	j.mu.Lock()
-	defer j.mu.Unlock()
-	_ = limit(j.object, 0)
-	_ = windows.CloseHandle(j.object)
-	j.object = 0
+	objects.Lock()
+	defer objects.Unlock()
+	_ = limit(objects.of[j], 0)
+	_ = windows.CloseHandle(objects.of[j])
+	delete(objects.of, j)
 }
 
 func limit(object windows.Handle, flags uint32) error {
@@ -109,10 +115,10 @@ func (j *Job) terminate() { j.Kill() }
 
 // Kill kills the command and the processes that it has started.
 func (j *Job) Kill() {
-	j.mu.Lock()
-	defer j.mu.Unlock()
-	if j.object != 0 {
-		_ = windows.TerminateJobObject(j.object, 1)
+	objects.Lock()
+	defer objects.Unlock()
+	if object, runs := objects.of[j]; runs {
+		_ = windows.TerminateJobObject(object, 1)
 	}
 }
 
