@@ -3,7 +3,6 @@ package bench_test
 import (
 	"context"
 	"errors"
-	"math"
 	"slices"
 	"strings"
 	"sync/atomic"
@@ -12,47 +11,13 @@ import (
 
 	"github.com/zkrecipes/zkrecipes/bench"
 	"github.com/zkrecipes/zkrecipes/bench/load"
-	"github.com/zkrecipes/zkrecipes/bench/record"
 	"github.com/zkrecipes/zkrecipes/internal/testing/fake"
 	"github.com/zkrecipes/zkrecipes/internal/testing/must"
 	"github.com/zkrecipes/zkrecipes/internal/testing/race"
 	"github.com/zkrecipes/zkrecipes/internal/testing/zktest"
-	"github.com/zkrecipes/zkrecipes/internal/zkbench/plan"
-	"github.com/zkrecipes/zkrecipes/internal/zkserver"
 	"github.com/zkrecipes/zkrecipes/recipes"
 	"github.com/zkrecipes/zkrecipes/recipes/zookeeper"
 )
-
-func drained(t *testing.T, server *zkserver.Server, open recipes.Opener, recipe load.Recipe, strategy recipes.Strategy, n int) record.Record {
-	t.Helper()
-	e := bench.Experiment{
-		Recipes: []load.Recipe{recipe}, Workloads: []load.Workload{load.Drain},
-		Strategies: []recipes.Strategy{strategy}, Contenders: []int{n},
-		Transports: []bench.Transport{{Name: "direct", Open: open}},
-		Count:      1, Root: "/zkbench/test",
-		Session: recipes.SessionConfig{Servers: []string{server.Addr()}},
-	}
-	r := must.Get(e.Run(t.Context(), e.Trials()[0]))(t)
-	if r.Operations != int64(n-1) || r.Counters.Writes != int64(n-1) {
-		t.Errorf("%d handoffs with %d writes; want %d of each", r.Operations, r.Counters.Writes, n-1)
-	}
-	return r
-}
-
-// A drain of N contenders lists lines of N-1, N-2, ... 1 names, N/2 on average. So twice the
-// contenders cost N/2 more entries for each handoff.
-func TestListingsGrowByAnEntryForEachContender(t *testing.T) {
-	perHandoff := func(n int) float64 {
-		r := drained(t, zktest.Embedded(t), zookeeper.Open, load.Lock, recipes.Predecessor, n)
-		return float64(r.Counters.ResponseBytes) / float64(r.Operations)
-	}
-	const n = 40
-	limits := plan.DefaultLimits(recipes.Predecessor)
-	entry := float64(limits.Listing(2) - limits.Listing(1)) // what the plan assumes
-	if got := (perHandoff(2*n) - perHandoff(n)) / (n / 2); math.Abs(got/entry-1) > 0.03 {
-		t.Errorf("an entry of a listing costs %.1f bytes; the plan takes it for %.0f", got, entry)
-	}
-}
 
 // TestHarnessCostsLittle compares the turns of a lock that does nothing with the fastest real
 // ones, on a server in the same process. It uses the best of several trials of each, which a busy

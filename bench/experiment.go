@@ -11,9 +11,7 @@
 //  4. Render the records with package record, or write them to a file for later.
 //
 // Package bench/load puts the load on a recipe. Package bench/record holds the results
-// and defines their file format. The packages in internal/zkbench are the parts of the
-// command zkbench: they compare, plan, report, search for an objective, and run trials
-// on several machines.
+// and defines their file format.
 package bench
 
 import (
@@ -27,7 +25,7 @@ import (
 
 	"github.com/zkrecipes/zkrecipes/bench/load"
 	"github.com/zkrecipes/zkrecipes/bench/record"
-	"github.com/zkrecipes/zkrecipes/internal/zkbench/timeline"
+	"github.com/zkrecipes/zkrecipes/internal/timeline"
 	"github.com/zkrecipes/zkrecipes/recipes"
 )
 

@@ -11,7 +11,7 @@ import (
 
 	"github.com/zkrecipes/zkrecipes/bench/load"
 	"github.com/zkrecipes/zkrecipes/bench/record"
-	"github.com/zkrecipes/zkrecipes/internal/zkbench/probe"
+	"github.com/zkrecipes/zkrecipes/internal/probe"
 )
 
 // Run runs one trial: it opens a session for each contender, measures, and
@@ -84,7 +84,8 @@ func (e Experiment) run(ctx context.Context, t Trial, r *record.Record) (err err
 		return err
 	}
 	l.End = func(ctx context.Context) error {
-		r.Client = client.Stop()
+		used := client.Stop()
+		r.Client = record.Client{Took: used.Took, CPU: used.CPU, GC: used.GC, LongGC: used.LongGC, SchedP99: used.SchedP99, Allocs: used.Allocs}
 		if now, ok := t.Transport.cpu(); ok && known {
 			r.Client.Other = new(now - others)
 		}

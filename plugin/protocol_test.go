@@ -56,7 +56,7 @@ func TestProtocolPageIsTrue(t *testing.T) {
 }
 
 // Every method of the released descriptors still exists, and the descriptors have every
-// service. make proto-check compares fields and types.
+// service. .ci/proto check compares fields and types.
 func TestReleasedInterfaceIsServed(t *testing.T) {
 	var released descriptorpb.FileDescriptorSet
 	must.Do(t, proto.Unmarshal(must.Get(os.ReadFile("proto/released/v1.binpb"))(t), &released))
@@ -78,7 +78,7 @@ func TestReleasedInterfaceIsServed(t *testing.T) {
 		}
 	}
 	for name := range serves {
-		t.Errorf("%s is served, and is not among the released: make proto-release", name)
+		t.Errorf("%s is served, and is not among the released: .ci/proto record", name)
 	}
 	if methods < 40 {
 		t.Errorf("%d methods were released", methods)

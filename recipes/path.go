@@ -58,8 +58,8 @@ func refused(r rune) bool {
 	switch {
 	case r <= 0x1f, r >= 0x7f && r <= 0x9f:
 		return true // controls
-	case r >= 0xd800 && r <= 0xf8ff:
-		return true // surrogates, private use
+	case r >= 0xe000 && r <= 0xf8ff:
+		return true // private use; the surrogates below are no runes of UTF-8
 	}
 	return r >= 0xfff0
 }

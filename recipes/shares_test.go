@@ -582,6 +582,20 @@ func TestALostSessionIsNoWarning(t *testing.T) {
 	}
 }
 
+// A Join whose context ends reports the last warning. The member is not blocked: it still has to leave.
+func TestAJoinThatEndsReportsTheLastWarning(t *testing.T) {
+	for _, warned := range []error{nil, ErrForeign} {
+		p := (&stub{}).member(t)
+		p.trouble = warned
+		if err := p.explained(context.Canceled); !errors.Is(err, context.Canceled) || warned != nil && !errors.Is(err, warned) {
+			t.Errorf("after the warning %v: %v", warned, err)
+		}
+		if !p.mu.TryLock() {
+			t.Error("the member is blocked")
+		}
+	}
+}
+
 // configured records the configurations of the recipes that Shares consist of.
 type configured struct {
 	Client

@@ -52,7 +52,7 @@ import (
 	"strings"
 	"time"
 
-	"github.com/zkrecipes/zkrecipes/internal/zkbench/timeline"
+	"github.com/zkrecipes/zkrecipes/internal/timeline"
 	"github.com/zkrecipes/zkrecipes/recipes"
 )
 

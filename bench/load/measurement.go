@@ -9,8 +9,8 @@ import (
 
 	"github.com/HdrHistogram/hdrhistogram-go"
 
-	"github.com/zkrecipes/zkrecipes/internal/zkbench/histogram"
-	"github.com/zkrecipes/zkrecipes/internal/zkbench/timeline"
+	"github.com/zkrecipes/zkrecipes/internal/histogram"
+	"github.com/zkrecipes/zkrecipes/internal/timeline"
 	"github.com/zkrecipes/zkrecipes/recipes"
 )
 

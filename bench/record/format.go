@@ -13,8 +13,8 @@ import (
 	"github.com/HdrHistogram/hdrhistogram-go"
 	"golang.org/x/perf/benchfmt"
 
-	"github.com/zkrecipes/zkrecipes/internal/zkbench/histogram"
-	"github.com/zkrecipes/zkrecipes/internal/zkbench/unit"
+	"github.com/zkrecipes/zkrecipes/internal/histogram"
+	"github.com/zkrecipes/zkrecipes/internal/unit"
 )
 
 // version is the version of the record format. Read refuses others, because it cannot know

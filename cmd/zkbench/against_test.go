@@ -99,11 +99,11 @@ func TestFlagsArePassedToBothBuilds(t *testing.T) {
 
 // TestAgainstFindsATenthAndNothingElse compares a build with itself, and with one that is
 // slower by a tenth of each operation, ZKRECIPES_AGAINST times each. Each comparison takes half
-// a minute, so only make test-against runs it.
+// a minute, so only .ci/suite against runs it.
 func TestAgainstFindsATenthAndNothingElse(t *testing.T) {
 	runs, _ := strconv.Atoi(os.Getenv("ZKRECIPES_AGAINST"))
 	if runs == 0 {
-		t.Skip("ZKRECIPES_AGAINST is not set: make test-against")
+		t.Skip("ZKRECIPES_AGAINST is not set: .ci/suite against")
 	}
 	self := must.Get(exec.LookPath("zkbench-build"))(t)
 	slower := filepath.Join(t.TempDir(), "slower")

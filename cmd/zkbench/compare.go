@@ -10,7 +10,7 @@ import (
 	"golang.org/x/perf/benchproc"
 	"golang.org/x/perf/benchunit"
 
-	"github.com/zkrecipes/zkrecipes/internal/zkbench/compare"
+	"github.com/zkrecipes/zkrecipes/cmd/zkbench/internal/compare"
 )
 
 const compareHelp = `Usage: zkbench compare [flags] OLD NEW

@@ -10,7 +10,7 @@ import (
 	"time"
 
 	"github.com/zkrecipes/zkrecipes/bench"
-	"github.com/zkrecipes/zkrecipes/internal/zkbench/workers"
+	"github.com/zkrecipes/zkrecipes/cmd/zkbench/internal/workers"
 	"github.com/zkrecipes/zkrecipes/recipes"
 )
 

@@ -7,7 +7,7 @@ import (
 
 	"github.com/prometheus/procfs"
 
-	"github.com/zkrecipes/zkrecipes/internal/zkbench/probe"
+	"github.com/zkrecipes/zkrecipes/internal/probe"
 )
 
 // childrenCPU returns the processor time, in seconds, of the running Java processes that this

@@ -9,8 +9,8 @@
 //
 // This package has what a person meets: the verbs with their flags and exit codes, the servers,
 // the transports, the files, and the sentences of answers. Package bench runs the experiment.
-// The packages of internal/zkbench turn records into figures, models, verdicts, tables and pages,
-// and know no flags.
+// The packages below internal turn records into figures, models, verdicts, tables and pages, and
+// know no flags.
 package main
 
 import (

@@ -11,7 +11,7 @@ import (
 	"time"
 
 	"github.com/zkrecipes/zkrecipes/bench/record"
-	"github.com/zkrecipes/zkrecipes/internal/zkbench/plan"
+	"github.com/zkrecipes/zkrecipes/cmd/zkbench/internal/plan"
 )
 
 const planHelp = `Usage: zkbench plan [flags] FILE...

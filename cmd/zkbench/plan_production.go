@@ -12,10 +12,10 @@ import (
 	"strings"
 	"time"
 
-	"github.com/zkrecipes/zkrecipes/internal/zkbench/plan"
-	"github.com/zkrecipes/zkrecipes/internal/zkbench/table"
-	"github.com/zkrecipes/zkrecipes/internal/zkbench/traffic"
-	"github.com/zkrecipes/zkrecipes/internal/zkbench/unit"
+	"github.com/zkrecipes/zkrecipes/cmd/zkbench/internal/plan"
+	"github.com/zkrecipes/zkrecipes/cmd/zkbench/internal/table"
+	"github.com/zkrecipes/zkrecipes/cmd/zkbench/internal/traffic"
+	"github.com/zkrecipes/zkrecipes/internal/unit"
 )
 
 // production has the flags of plan for traffic of a production system.

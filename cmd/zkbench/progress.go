@@ -13,8 +13,8 @@ import (
 
 	"github.com/zkrecipes/zkrecipes/bench"
 	"github.com/zkrecipes/zkrecipes/bench/record"
+	"github.com/zkrecipes/zkrecipes/cmd/zkbench/internal/table"
 	"github.com/zkrecipes/zkrecipes/internal/printable"
-	"github.com/zkrecipes/zkrecipes/internal/zkbench/table"
 )
 
 type show struct {

@@ -15,13 +15,13 @@ import (
 
 	"github.com/zkrecipes/zkrecipes/bench/load"
 	"github.com/zkrecipes/zkrecipes/bench/record"
-	"github.com/zkrecipes/zkrecipes/internal/zkbench/histogram"
-	"github.com/zkrecipes/zkrecipes/internal/zkbench/probe"
-	"github.com/zkrecipes/zkrecipes/internal/zkbench/report"
-	"github.com/zkrecipes/zkrecipes/internal/zkbench/sessions"
-	"github.com/zkrecipes/zkrecipes/internal/zkbench/table"
-	"github.com/zkrecipes/zkrecipes/internal/zkbench/traffic"
-	"github.com/zkrecipes/zkrecipes/internal/zkbench/unit"
+	"github.com/zkrecipes/zkrecipes/cmd/zkbench/internal/report"
+	"github.com/zkrecipes/zkrecipes/cmd/zkbench/internal/table"
+	"github.com/zkrecipes/zkrecipes/cmd/zkbench/internal/traffic"
+	"github.com/zkrecipes/zkrecipes/cmd/zkbench/internal/validity"
+	"github.com/zkrecipes/zkrecipes/internal/histogram"
+	"github.com/zkrecipes/zkrecipes/internal/sessions"
+	"github.com/zkrecipes/zkrecipes/internal/unit"
 	"github.com/zkrecipes/zkrecipes/recipes"
 )
 
@@ -257,9 +257,9 @@ func (c command) replay(ctx context.Context, s replaySettings, r *replay) (err e
 
 // compareWaits writes the waits of production and of the replay.
 func (c command) compareWaits(s replaySettings, r *replay, about record.Server) error {
-	check := probe.DefaultLimits().Check
+	check := validity.DefaultLimits().Check
 	if s.inside() {
-		check = probe.WithServer().Check
+		check = validity.WithServer().Check
 	}
 	if c.check != nil {
 		check = c.check

@@ -12,7 +12,7 @@ import (
 	"strings"
 
 	"github.com/zkrecipes/zkrecipes/bench/record"
-	"github.com/zkrecipes/zkrecipes/internal/zkbench/report"
+	"github.com/zkrecipes/zkrecipes/cmd/zkbench/internal/report"
 )
 
 const reportHelp = `Usage: zkbench report [flags] FILE...

@@ -13,9 +13,9 @@ import (
 	"github.com/zkrecipes/zkrecipes/bench"
 	"github.com/zkrecipes/zkrecipes/bench/load"
 	"github.com/zkrecipes/zkrecipes/bench/record"
-	"github.com/zkrecipes/zkrecipes/internal/zkbench/probe"
-	"github.com/zkrecipes/zkrecipes/internal/zkbench/report"
-	"github.com/zkrecipes/zkrecipes/internal/zkbench/workers"
+	"github.com/zkrecipes/zkrecipes/cmd/zkbench/internal/report"
+	"github.com/zkrecipes/zkrecipes/cmd/zkbench/internal/validity"
+	"github.com/zkrecipes/zkrecipes/cmd/zkbench/internal/workers"
 	"github.com/zkrecipes/zkrecipes/recipes"
 )
 
@@ -107,9 +107,9 @@ func (c command) prepare(ctx context.Context, s settings, end *cleanup) (e bench
 }
 
 func (s settings) experiment(transports []bench.Transport, session recipes.SessionConfig) bench.Experiment {
-	limits := probe.DefaultLimits()
+	limits := validity.DefaultLimits()
 	if s.inside() {
-		limits = probe.WithServer()
+		limits = validity.WithServer()
 	}
 	e := s.Experiment
 	e.Transports, e.Session, e.Check, e.Ascending = transports, session, limits.Check, s.limit > 0

@@ -17,10 +17,10 @@ import (
 	"github.com/zkrecipes/zkrecipes/internal/testing/ensembletest"
 	"github.com/zkrecipes/zkrecipes/internal/testing/must"
 	"github.com/zkrecipes/zkrecipes/internal/testing/partition"
-	"github.com/zkrecipes/zkrecipes/internal/zkbench/unit"
+	"github.com/zkrecipes/zkrecipes/internal/unit"
 )
 
-// severalEnv requires load generators on hosts of their own. make bench-join sets it.
+// severalEnv requires load generators on hosts of their own. .ci/suite bench-join sets it.
 const severalEnv = "ZKRECIPES_BENCH_JOIN"
 
 const (
@@ -45,7 +45,7 @@ type several struct {
 func newSeveral(t *testing.T) *several {
 	t.Helper()
 	if os.Getenv(severalEnv) == "" {
-		t.Skipf("SKIPPED: it takes minutes, and a machine of its own; run make bench-join")
+		t.Skipf("SKIPPED: it takes minutes, and a machine of its own; run .ci/suite bench-join")
 	}
 	network, err := partition.New(serverHosts + workerHosts)
 	if err != nil {

@@ -14,9 +14,9 @@ import (
 	"github.com/zkrecipes/zkrecipes/bench"
 	"github.com/zkrecipes/zkrecipes/bench/load"
 	"github.com/zkrecipes/zkrecipes/bench/record"
+	"github.com/zkrecipes/zkrecipes/cmd/zkbench/internal/slo"
+	"github.com/zkrecipes/zkrecipes/cmd/zkbench/internal/validity"
 	"github.com/zkrecipes/zkrecipes/internal/testing/fake"
-	"github.com/zkrecipes/zkrecipes/internal/zkbench/probe"
-	"github.com/zkrecipes/zkrecipes/internal/zkbench/slo"
 	"github.com/zkrecipes/zkrecipes/recipes"
 )
 
@@ -101,7 +101,7 @@ func TestProbesThatAreMissedHavePathsOfTheirOwn(t *testing.T) {
 func TestInvalidProbesAreRepeated(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s, e := search(overRate, time.Second, new(fake.World).Open, load.Open)
-		e.Check = probe.Limits{CPU: 1e-12}.Check // every running process exceeds this
+		e.Check = validity.Limits{CPU: 1e-12}.Check // every running process exceeds this
 		var said bytes.Buffer
 		var records []record.Record
 		_, err := s.search.Run(t.Context(), command{stderr: &said}.prober(s, e, &records))

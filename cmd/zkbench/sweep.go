@@ -11,7 +11,7 @@ import (
 
 	"github.com/zkrecipes/zkrecipes/bench/load"
 	"github.com/zkrecipes/zkrecipes/bench/record"
-	"github.com/zkrecipes/zkrecipes/internal/zkbench/report"
+	"github.com/zkrecipes/zkrecipes/cmd/zkbench/internal/report"
 )
 
 const sweepHelp = `Usage: zkbench sweep -record FILE [flags]

@@ -10,10 +10,10 @@ import (
 
 	"github.com/zkrecipes/zkrecipes/bench/load"
 	"github.com/zkrecipes/zkrecipes/bench/record"
+	"github.com/zkrecipes/zkrecipes/cmd/zkbench/internal/report"
+	"github.com/zkrecipes/zkrecipes/cmd/zkbench/internal/table"
 	"github.com/zkrecipes/zkrecipes/internal/ensemble"
-	"github.com/zkrecipes/zkrecipes/internal/zkbench/report"
-	"github.com/zkrecipes/zkrecipes/internal/zkbench/table"
-	"github.com/zkrecipes/zkrecipes/internal/zkbench/timeline"
+	"github.com/zkrecipes/zkrecipes/internal/timeline"
 )
 
 // timelineDefaults are the defaults of other flags with -timeline.

@@ -34,7 +34,7 @@ func TestAShellInsertsNamesQuoted(t *testing.T) {
 				if os.Getenv("ZKRECIPES_REQUIRE_PACKAGING") != "" {
 					t.Fatalf("ZKRECIPES_REQUIRE_PACKAGING is set, but there is no %s", shell)
 				}
-				t.Skipf("SKIPPED: there is no %s; make test-release installs it", shell)
+				t.Skipf("SKIPPED: there is no %s; .ci/suite release installs it", shell)
 			}
 			s := startShell(t, run.args, run.setup)
 			for _, name := range hostileNames {

@@ -136,6 +136,15 @@ func TestTheTokenOfANumber(t *testing.T) {
 	}
 }
 
+// The data of a hold are those of the application, without marks of the recipes.
+func TestTheDataOfAHold(t *testing.T) {
+	for _, data := range []string{"me", "unlock|me", "zkrecipes:~downgraded|me", "_p_0f8fad5b-d9cb-469f-a165-70867728950e-unlock|zkrecipes:~x|me"} {
+		if _, holds := auditOf(t, from(0, "0 1 +/l/"+l1+"="+data), "/l"); len(holds) != 1 || holds[0].Data != "me" {
+			t.Errorf("%s: %+v", data, holds)
+		}
+	}
+}
+
 // TestWhoHeldWhen: the holds of each recipe, and what is wrong with them.
 func TestWhoHeldWhen(t *testing.T) {
 	const guid = "_c_0f8fad5b-d9cb-469f-a165-70867728950e-"
@@ -191,7 +200,7 @@ func TestWhoHeldWhen(t *testing.T) {
 			[]string{"x-lease-0000000001 0-4 released", "x-lease-0000000002 4-? "}, nil, nil},
 		{"kazoo's semaphore", []string{"0 1 */l=2", "0 1 +/l/" + kazoo1, "1 2 +/l/" + kazoo2, "2 3 +/l/" + kazoo3, "3 4 +/l/" + kazoo4, "4 1 close", "5 2 close", "6 3 close"},
 			[]string{kazoo1 + " 0-4 closed", kazoo2 + " 1-5 closed", kazoo3 + " 2-6 closed", kazoo4 + " 3-? "}, []string{audit.TwoHolders}, nil},
-		{"members of kazoo's barrier hold nothing", []string{"0 1 */l=x", "0 1 +/l/" + kazoo1, "1 2 +/l/" + l2}, []string{l2 + " 1-? "}, nil, nil},
+		{"members of kazoo's barrier hold nothing", []string{"0 1 */l=x", "0 1 +/l/" + kazoo1, "1 2 +/l/" + l2, "2 1 -/l/" + kazoo1}, []string{l2 + " 1-? "}, nil, nil},
 		{"Curator's semaphore", []string{"0 1 */l/leases", "0 1 +/l/leases/" + guid + "lease-0000000001", "1 2 +/l/leases/" + guid + "lease-0000000002"},
 			[]string{guid + "lease-0000000001 0-? ", guid + "lease-0000000002 1-? "}, nil, nil},
 		{"a priority lock", []string{
@@ -200,8 +209,12 @@ func TestWhoHeldWhen(t *testing.T) {
 		}, []string{"a-writing-50-0000000001 1-10 released", "c-writing-10-0000000003 14-20 closed", "b-writing-90-0000000002 22-? "}, nil, nil},
 		{"a writer of one waits for readers", []string{"0 1 +/l/a-reading-50-0000000001", "1 2 +/l/b-writing-50-0000000002", "5 1 close"},
 			[]string{"a-reading-50-0000000001 0-5 closed", "b-writing-50-0000000002 5-? "}, nil, nil},
+		{"a claim for another session is none", []string{"0 1 +/l/a-write-50-0000000001", "5 2 -/l/a-write-50-0000000001 +/l/a-writing-50-0000000001"},
+			[]string{"a-writing-50-0000000001 5-? "}, nil, []string{audit.Removed}},
 		{"two claim it", []string{"0 1 +/l/a-writing-50-0000000001", "1 2 +/l/b-writing-50-0000000002"},
 			[]string{"a-writing-50-0000000001 0-? "}, []string{audit.TwoHolders}, nil},
+		{"a number is written to the path of a lock", []string{"0 1 */l", "0 1 +/l/read-0000000001", "1 2 +/l/read-0000000002", "2 9 =/l=1"},
+			[]string{"read-0000000001 0-? ", "read-0000000002 1-? "}, nil, nil},
 		{"a persistent znode blocks", []string{"0 9 */l/" + l1, "1 1 +/l/" + l2, "5 9 -/l/" + l1},
 			[]string{l2 + " 5-? "}, nil, []string{audit.Persistent}},
 		{"an election of Curator, and other children", []string{"0 1 +/l/x-latch-0000000001", "1 2 +/l/x-latch-0000000002", "2 1 */l/guards-lock-9999999999", "2 1 +/l/member-1", "3 1 close"},
@@ -223,6 +236,9 @@ func TestWhoHeldWhen(t *testing.T) {
 			}
 			if got := kinds(r.Events); !slices.Equal(got, tt.events) {
 				t.Errorf("events %+v, want %q", r.Events, tt.events)
+			}
+			if len(r.Gaps) > 0 {
+				t.Errorf("the logs are whole, and have the gaps %q", r.Gaps)
 			}
 		})
 	}

@@ -28,6 +28,8 @@ func TestWhatTheFilesDoNotShow(t *testing.T) {
 	}
 	at3 := logtest.Snapshot(1, 1000, node(l1, 1, 2), node(l2, 2, 3))
 	at4 := logtest.Snapshot(1, 1000, node(l2, 2, 3), node(l3, 3, 5)) // fuzzy: it has what a later transaction has created
+	damaged := bytes.Clone(at3)
+	damaged[len(damaged)-20] ^= 4
 	epoch := from(1<<32, "60 3 +/l/"+l3, "70 2 close=/l/"+l2).Bytes
 	for _, tt := range []struct {
 		name  string
@@ -45,6 +47,7 @@ func TestWhatTheFilesDoNotShow(t *testing.T) {
 		{"the first snapshot is later", map[string][]byte{"log.4": two, "log.6": from(5, "70 2 close").Bytes, "snapshot.4": at4}, []string{"from 0x4 to 0x4 were not checked"},
 			[]string{l2 + " ?-70 closed", l3 + " 70-? "}},
 		{"a torn snapshot", map[string][]byte{"log.4": two, "snapshot.3": at3[:len(at3)-20]}, []string{"snapshot.3: the last record is torn", "no snapshot", "1 contenders left"}, []string{l3 + " 60-? "}},
+		{"a damaged snapshot", map[string][]byte{"log.4": two, "snapshot.3": damaged}, []string{"snapshot.3: the record is corrupt", "no snapshot", "1 contenders left"}, []string{l3 + " 60-? "}},
 		{"a torn record", map[string][]byte{"log.1": one, "log.4": two[:len(two)-1]}, []string{"log.4: the last record is torn"}, []string{l1 + " 0-50 closed", l2 + " 50-? "}},
 		{"a torn record in between", map[string][]byte{"log.1": one[:len(one)-1], "log.4": two}, []string{"log.1: the last record is torn", "no transactions from 0x3 to 0x3", "no snapshot", "1 contenders left"},
 			[]string{l1 + " 0-? unknown", l3 + " 60-? "}},
@@ -104,6 +107,18 @@ func TestTheGrantsOfASnapshot(t *testing.T) {
 			if l.Grants != 0 {
 				t.Errorf("%s: %s has %d grants", last, l.Kind, l.Grants)
 			}
+		}
+	}
+}
+
+// The owner of a container, and of a znode with a time to live, is no session.
+func TestAContainerOfASnapshotBelongsToNoSession(t *testing.T) {
+	for _, owner := range []int64{-1 << 63, -1<<56 | 1000} {
+		snapshot := logtest.Snapshot(1, 1000, txnlog.Node{Path: []byte("/l/" + l1), Czxid: 2, EphemeralOwner: owner})
+		files := must.Get(txnlog.Find(write(t, map[string][]byte{"log.4": from(3, "10 2 +/l/"+l2).Bytes, "snapshot.3": snapshot})))(t)
+		r := must.Get(audit.Audit(t.Context(), files, audit.Config{Path: "/l"}))(t)
+		if got := kinds(r.Events); !slices.Equal(got, []string{audit.Persistent}) || r.Lines[0].Holding != 0 {
+			t.Errorf("owner %#x: events %q, %+v", uint64(owner), got, *r.Lines[0])
 		}
 	}
 }
@@ -169,6 +184,24 @@ func TestADataDirIsFound(t *testing.T) {
 	}
 }
 
+// TestTheProgressIsThatOfAllLogs, in bytes, with the zeros at their ends.
+func TestTheProgressIsThatOfAllLogs(t *testing.T) {
+	zeros := make([]byte, 100)
+	one, two := from(0, "0 1 */l", "0 1 +/l/"+l1).Bytes, from(2, "10 2 +/l/"+l2).Bytes
+	files := must.Get(txnlog.Find(write(t, map[string][]byte{"log.1": slices.Concat(one, zeros), "log.3": slices.Concat(two, zeros)})))(t)
+	var got []int64
+	must.Get(audit.Audit(t.Context(), files, audit.Config{Path: "/l", Progress: func(read, total int64) {
+		if total != files.Bytes {
+			t.Errorf("%d bytes in all; the files have %d", total, files.Bytes)
+		}
+		got = append(got, read)
+	}}))(t)
+	first := int64(len(one) + len(zeros))
+	if want := []int64{int64(len(one)), first, first + int64(len(two)), files.Bytes}; len(got) != 5 || !slices.Equal(got[1:], want) {
+		t.Errorf("%d; want the end of the first record and %d", got, want)
+	}
+}
+
 // TestTheFiguresOfALine: how long its contenders waited and held, and how the holds ended.
 func TestTheFiguresOfALine(t *testing.T) {
 	h := from(0, "0 1 +/l/"+l1, "10 2 +/l/"+l2, "20 3 +/l/"+l3, "30 4 +/l/lock-0000000004",
@@ -208,7 +241,7 @@ func TestTheFiguresOfALine(t *testing.T) {
 		"10 1 close", "14 3 -/l/c-write-10-0000000003 +/l/c-writing-10-0000000003", "20 4 +/l/d-write-00-0000000004", "30 3 -/l/c-writing-10-0000000003 =/l=successor",
 		"33 4 -/l/d-write-00-0000000004 +/l/d-writing-00-0000000004")
 	r, _ = auditOf(t, claims, "/l")
-	if l := r.Lines[0]; l.Gap.Count() != 2 || l.Gap.Quantile(1) != 4*time.Millisecond || l.Overtaken != 2 || l.Wait.Quantile(1) != 13*time.Millisecond || l.Waiting != 1 || l.Contenders != 4 {
+	if l := r.Lines[0]; l.Gap.Count() != 2 || l.Gap.Quantile(1) != 4*time.Millisecond || l.Overtaken != 2 || l.Wait.Quantile(1) != 13*time.Millisecond || l.Waiting != 1 || l.Contenders != 4 || l.Left != 0 {
 		t.Errorf("%+v", *l)
 	}
 }

@@ -62,8 +62,8 @@ func placeOf(path string) (p place, ok bool) {
 			}
 			n, err := strconv.ParseInt(m[1], 10, 32)
 			if r == priorityLock {
-				mode := name[:len(name)-len(m[1])-len("-00-")]
-				return place{r, int32(n), strings.HasSuffix(mode, "read") || strings.HasSuffix(mode, "reading"), !strings.HasSuffix(mode, "ing")}, err == nil
+				mode, holds := strings.CutSuffix(name[:len(name)-len(m[1])-len("-00-")], "ing")
+				return place{r, int32(n), strings.HasSuffix(mode, "read"), !holds}, err == nil
 			}
 			return place{recipe: r, sequence: int32(n)}, err == nil || m[1] == ""
 		}

@@ -42,6 +42,7 @@ func TestTheElementsOfAQueue(t *testing.T) {
 		{"and the element", []string{"0 1 *" + q1, "1 2 +" + c1 + "1 =" + q1, "5 9 -" + c1 + "1 -" + q1}, audit.Queue{Put: 1, Received: 1, Deleted: 1}, []string{audit.Broken, audit.Stolen}, nil},
 		{"two receive", []string{"0 1 *" + q2, "1 2 +" + c2 + "1 =" + q2, "2 3 +" + c2 + "2 =" + q2}, audit.Queue{Put: 1, Received: 2, Again: 1, Left: 1, Claimed: 1}, []string{audit.TwoClaims}, nil},
 		{"an ephemeral element", []string{"0 1 +" + q4, "5 1 close=" + q4}, audit.Queue{Put: 1, Deleted: 1}, nil, []string{audit.Unclaimed}},
+		{"and its consumer, the same session", []string{"0 1 +" + q4, "1 1 +/q/claims/queue-0000000004-1 =" + q4, "5 1 expire"}, audit.Queue{Put: 1, Received: 1, Expired: 1, Deleted: 1}, nil, []string{audit.Unclaimed}},
 		{"of kazoo", []string{"0 1 */q/entry-100-0000000001", "5 2 -/q/entry-100-0000000001"}, audit.Queue{Put: 1, Taken: 1}, nil, nil},
 		{"of Curator", []string{"0 1 */q/qn-0000000001 */q/qn-x", "5 2 -/q/qn-0000000001"}, audit.Queue{Put: 1, Taken: 1}, nil, nil},
 	} {

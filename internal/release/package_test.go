@@ -29,7 +29,7 @@ func need(t *testing.T, programs ...string) {
 		if os.Getenv("ZKRECIPES_REQUIRE_PACKAGING") != "" {
 			t.Fatalf("ZKRECIPES_REQUIRE_PACKAGING is set, but there is no %s", program)
 		}
-		t.Skipf("SKIPPED: there is no %s; make test-release installs it", program)
+		t.Skipf("SKIPPED: there is no %s; .ci/suite release installs it", program)
 	}
 }
 

@@ -77,6 +77,20 @@ func TestTheEndOfASessionWithoutPaths(t *testing.T) {
 	}
 }
 
+// The version follows the access control list, of which one entry could be mistaken for it.
+func TestAChangeOfTheACL(t *testing.T) {
+	var body jute.Encoder
+	body.Buffer([]byte("/a"))
+	body.ACLs(jute.ACL{Perms: 1, Scheme: "world", ID: "anyone"}, jute.ACL{Perms: 31, Scheme: "digest", ID: "a:b"})
+	body.Int32(7)
+	log := logtest.NewLog(0)
+	log.Record(txnlog.Header{Type: txnlog.SetACL}, body.Bytes)
+	want := [][]txnlog.Change{{{Type: txnlog.SetACL, Path: []byte("/a"), Version: 7}}}
+	if got, err := read(log.Bytes); err != nil || !reflect.DeepEqual(got, want) {
+		t.Errorf("%+v, %v", got, err)
+	}
+}
+
 // A server allocates its log in advance. What ends before the zeros, or with the file, is torn at
 // most in its last record.
 func TestALogEndsWithZerosOrWithATornRecord(t *testing.T) {

@@ -60,7 +60,7 @@ func TestThePageOfVersionsHasEachGroup(t *testing.T) {
 	page := string(must.Get(os.ReadFile("../../docs/servers.md"))(t))
 	for _, g := range groups() {
 		if !strings.Contains(page, "\n| contract: "+g.name+" | ") {
-			t.Errorf("docs/servers.md lacks the group %q: run make test-servers", g.name)
+			t.Errorf("docs/servers.md lacks the group %q: run .ci/suite servers", g.name)
 		}
 	}
 }

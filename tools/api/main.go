@@ -88,7 +88,7 @@ func load(dir string) (map[string]*packages.Package, error) {
 		return nil, fmt.Errorf("%s: go list: %w", dir, err)
 	}
 	public := slices.DeleteFunc(strings.Fields(string(names)), func(path string) bool {
-		return slices.Contains(strings.Split(path, "/"), "internal") || strings.Contains(path, "/plugin/proto/") // make proto-check compares these
+		return slices.Contains(strings.Split(path, "/"), "internal") || strings.Contains(path, "/plugin/proto/") // .ci/proto check compares these
 	})
 	found, err := packages.Load(&packages.Config{
 		Mode: packages.NeedName | packages.NeedTypes | packages.NeedImports, Dir: dir, BuildFlags: []string{"-trimpath"},

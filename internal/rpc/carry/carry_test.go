@@ -235,7 +235,7 @@ type measured struct {
 }
 
 func (m *measured) TagRPC(ctx context.Context, info *stats.RPCTagInfo) context.Context {
-	return context.WithValue(ctx, m, info.FullMethodName)
+	return context.WithValue(ctx, m, fmt.Sprint(info.FullMethodName, info.FailFast))
 }
 func (*measured) TagConn(ctx context.Context, _ *stats.ConnTagInfo) context.Context { return ctx }
 func (*measured) HandleConn(context.Context, stats.ConnStats)                       {}
@@ -243,12 +243,12 @@ func (*measured) HandleConn(context.Context, stats.ConnStats)                   
 func (m *measured) HandleRPC(ctx context.Context, s stats.RPCStats) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	if got := ctx.Value(m); got != pb.LockService_Acquire_FullMethodName || s.IsClient() != m.client {
+	if got := ctx.Value(m); got != fmt.Sprint(pb.LockService_Acquire_FullMethodName, m.client) || s.IsClient() != m.client {
 		m.events = append(m.events, fmt.Sprint("of ", got, " at the host: ", s.IsClient()))
 	}
 	switch s := s.(type) {
 	case *stats.Begin:
-		m.events = append(m.events, "begin")
+		m.events = append(m.events, fmt.Sprint("begin ", s.FailFast))
 	case *stats.InPayload:
 		m.events = append(m.events, "in")
 	case *stats.OutPayload:
@@ -264,8 +264,8 @@ func TestACarriedCallIsMeasured(t *testing.T) {
 		answer       error
 		host, plugin string
 	}{
-		{nil, "begin out in end OK true", "begin in out end OK true"},
-		{status.Error(codes.NotFound, "no"), "begin out end NotFound true", "begin in end NotFound true"},
+		{nil, "begin true out in end OK true", "begin false in out end OK true"},
+		{status.Error(codes.NotFound, "no"), "begin true out end NotFound true", "begin false in end NotFound true"},
 	} {
 		host, plugin := &measured{client: true}, new(measured)
 		s := setting{host: host, carry: carry.Config{Stats: plugin}, acquire: func(context.Context, *pb.AcquireRequest) (*pb.AcquireResponse, error) {
@@ -497,8 +497,12 @@ func TestACallThatWaitsKeepsNothingOfItsRequest(t *testing.T) {
 		all.Go(func() { _, _ = p.Acquire(bounded(t), r) })
 	}
 	waiting.Wait()
-	if grown := heap() - before; grown > calls*size/4 {
-		t.Errorf("%d calls of %d bytes keep %d", calls, size, grown)
+	ctx := bounded(t)
+	for grown := heap() - before; grown > calls*size/2; grown = heap() - before {
+		if ctx.Err() != nil { // until then goroutines of a busy machine may not wait yet
+			t.Errorf("%d calls of %d bytes keep %d", calls, size, grown)
+			break
+		}
 	}
 	close(proceed)
 	all.Wait()

@@ -4,11 +4,13 @@ import (
 	"context"
 	"errors"
 	"net"
+	"sync"
 	"sync/atomic"
 	"testing"
 
 	"google.golang.org/grpc/codes"
 	"google.golang.org/grpc/status"
+	"google.golang.org/protobuf/proto"
 
 	"github.com/zkrecipes/zkrecipes/internal/rpc/carry"
 	"github.com/zkrecipes/zkrecipes/internal/testing/must"
@@ -68,6 +70,82 @@ func TestACallCancelledInABacklogIsNeverSent(t *testing.T) {
 	must.Report(t, release())
 	if _, err := p.Acquire(bounded(t), &pb.AcquireRequest{}); err != nil || made.Load() != 2 || p.unary.get() > 0 {
 		t.Errorf("%v; %d calls were made, %d by gRPC", err, made.Load(), p.unary.get())
+	}
+}
+
+// gate is a connection whose writes wait while mu is locked.
+type gate struct {
+	net.Conn
+	mu     *sync.Mutex
+	writes chan<- struct{} // gets an element before each write, if it has room
+}
+
+func (g gate) Write(b []byte) (int, error) {
+	select {
+	case g.writes <- struct{}{}:
+	default:
+	}
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	return g.Conn.Write(b)
+}
+
+// noticing is a context that notices that a call waits for it.
+type noticing struct {
+	context.Context
+	waits func()
+}
+
+func (n noticing) Done() <-chan struct{} { n.waits(); return n.Context.Done() }
+
+// Cancellations leave less room for the calls in their message. The plugin would end a connection
+// with a message that is too large.
+func TestCancellationsAndCallsShareAMessage(t *testing.T) {
+	var mu sync.Mutex
+	writes := make(chan struct{}, 1)
+	arrived := make(chan struct{})
+	p := newPair(t, setting{
+		wrap: func(c net.Conn) net.Conn { return gate{c, &mu, writes} },
+		acquire: func(ctx context.Context, r *pb.AcquireRequest) (*pb.AcquireResponse, error) {
+			if r.GetPath() == "wait" {
+				arrived <- struct{}{}
+				<-ctx.Done()
+			}
+			return echo(ctx, r)
+		},
+	})
+	var cancelled, others sync.WaitGroup
+	ctx, cancel := context.WithCancel(bounded(t))
+	for range 300 {
+		cancelled.Go(func() { _, _ = p.Acquire(ctx, &pb.AcquireRequest{Path: "wait"}) })
+		<-arrived
+	}
+	send := func(size int) {
+		queued := make(chan struct{})
+		others.Go(func() {
+			ctx := noticing{bounded(t), sync.OnceFunc(func() { close(queued) })}
+			if _, err := p.Acquire(ctx, &pb.AcquireRequest{Data: make([]byte, size)}); err != nil {
+				t.Error(err)
+			}
+		})
+		<-queued
+	}
+	mu.Lock()
+	for len(writes) > 0 {
+		<-writes
+	}
+	send(0)
+	<-writes // the rest waits for this call
+	cancel()
+	cancelled.Wait()
+	half := carry.MaxPayload - 64 - len(pb.LockService_Acquire_FullMethodName) // two of these fill a message
+	for range 2 {
+		send(half - (proto.Size(&pb.AcquireRequest{Data: make([]byte, half)}) - half))
+	}
+	mu.Unlock()
+	others.Wait()
+	if n := p.unary.get(); n > 0 {
+		t.Errorf("%d gRPC calls", n)
 	}
 }
 

@@ -34,25 +34,33 @@ func TestAPluginThatHasEndedDoesNotBeginToServe(t *testing.T) {
 	}
 }
 
-// drops answers DropRest like a plugin that ends meanwhile.
+// drops answers DropRest like a plugin that ends meanwhile, or does not answer.
 type drops struct {
 	pb.SessionServiceClient
-	ends func()
+	ends  func()
+	hangs bool
 }
 
-func (d drops) DropRest(context.Context, *pb.DropRestRequest, ...grpc.CallOption) (*pb.DropRestResponse, error) {
+func (d drops) DropRest(ctx context.Context, _ *pb.DropRestRequest, _ ...grpc.CallOption) (*pb.DropRestResponse, error) {
 	d.ends()
+	if d.hangs {
+		<-ctx.Done()
+	}
 	return nil, wire.ToStatus(context.Canceled, nil)
 }
 
 // The last answer of a plugin that has ended is not a refusal: the next one resumes the
-// session.
+// session. It does not wait for a plugin that lost its stream and does not answer.
 func TestAPluginThatEndsAtDropRestLosesNoSession(t *testing.T) {
-	s, generationOf := resumable(t)
-	next := generationOf()
-	s.sessions = drops{ends: next.stop}
-	s.resumePossessions(next)
-	must.Report(t, s.Err())
+	for _, hangs := range []bool{false, true} {
+		synctest.Test(t, func(t *testing.T) {
+			s, generationOf := resumable(t)
+			next := generationOf()
+			s.sessions = drops{ends: next.stop, hangs: hangs}
+			s.resumePossessions(next)
+			must.Report(t, s.Err())
+		})
+	}
 }
 
 // begun answers like a plugin that has begun a transaction of that name.

@@ -176,6 +176,9 @@ func TestAResumeOfATransactionThatIsCutOffIsNotUndone(t *testing.T) {
 			if _, ok := ss.memberships.get(resumed); ok {
 				t.Error("the membership was abandoned, and stays")
 			}
+			if _, err := (service{Server: s}).FinishSite(t.Context(), &pb.FinishSiteRequest{Membership: resumed}); !errors.Is(err, recipes.ErrNoTransaction) {
+				t.Errorf("an abandoned site has finished: %v", err)
+			}
 		}
 	}
 }

@@ -72,7 +72,11 @@ func try(t target, mutants []mutant, known map[string]string, end time.Time) (s 
 // build compiles the tests with all mistakes in them. It leaves out mistakes that do not
 // compile, such as the omission of the only use of a variable.
 func build(t target, mutants []mutant, work string) (binaries map[string]string, left []mutant, err error) {
-	dirs, err := folders(t.tests + " " + contractTests + " " + simulationTests)
+	patterns := t.packages
+	if t.contract != "" {
+		patterns += " " + contractTests + " " + simulationTests
+	}
+	dirs, err := folders(patterns)
 	if err != nil {
 		return nil, nil, err
 	}
@@ -167,23 +171,28 @@ func compile(overlay string, t target) (broken map[string]bool, err error) {
 	return broken, nil
 }
 
+// noMistake is the environment of a test without a mistake.
+const noMistake = planted.ActiveEnv + "="
+
 // groupStarted matches a line of go test -v about a group of contract tests.
 var groupStarted = regexp.MustCompile(`(?m)^=== RUN +\S+/contract/(\S+)$`)
 
-// baseline runs each test alone, without a mistake.
+// baseline runs each test alone, without a mistake. A test that fails notices none.
 func baseline(t target, binaries map[string]string, work string) (tests []*test, err error) {
 	add := func(dir, name string, args ...string) {
 		tests = append(tests, &test{dir: dir, binary: binaries[dir], name: name, args: args, reaches: make(map[int]bool)})
 	}
-	add(simulationTests, "^TestSimulation$", "-seeds", simulatedSeeds)
-	contract := fmt.Sprintf("^TestContract$/^%s$/^embedded$/^contract$", t.contract)
-	groups := &test{dir: contractTests, binary: binaries[contractTests], name: contract + "/./^$", args: []string{"-test.v"}} // no test below a group
-	listed, _ := groups.run(10*time.Minute, planted.ReachedEnv+"=")
-	for _, group := range groupStarted.FindAllSubmatch(listed, -1) {
-		add(contractTests, fmt.Sprintf("%s/^%s$", contract, group[1]))
-	}
-	if len(tests) == 1 {
-		return nil, fmt.Errorf("the contract tests have no groups:\n%s", listed)
+	if t.contract != "" {
+		add(simulationTests, "^TestSimulation$", "-seeds", simulatedSeeds)
+		contract := fmt.Sprintf("^TestContract$/^%s$/^embedded$/^contract$", t.contract)
+		groups := &test{dir: contractTests, binary: binaries[contractTests], name: contract + "/./^$", args: []string{"-test.v"}} // no test below a group
+		listed, _ := groups.run(10*time.Minute, noMistake)
+		for _, group := range groupStarted.FindAllSubmatch(listed, -1) {
+			add(contractTests, fmt.Sprintf("%s/^%s$", contract, group[1]))
+		}
+		if len(tests) == 1 {
+			return nil, fmt.Errorf("the contract tests have no groups:\n%s", listed)
+		}
 	}
 	for dir, binary := range binaries {
 		if dir == contractTests || dir == simulationTests {
@@ -199,7 +208,6 @@ func baseline(t target, binaries map[string]string, work string) (tests []*test,
 			add(dir, "^"+name+"$")
 		}
 	}
-	var mu sync.Mutex
 	forEach(tests, func(t *test) {
 		file := filepath.Join(work, "reached-"+filepath.Base(t.binary)+"-"+strings.ReplaceAll(t.name, "/", "-"))
 		began := time.Now()
@@ -215,9 +223,8 @@ func baseline(t target, binaries map[string]string, work string) (tests []*test,
 			t.reaches[n] = true
 		}
 		if failed {
-			mu.Lock()
-			defer mu.Unlock()
-			err = fmt.Errorf("%s of %s fails without a mistake:\n%s", t.name, t.dir, out)
+			t.reaches = nil
+			fmt.Printf("LEFT OUT %s of %s, which fails without a mistake:\n%s\n", t.name, t.dir, out)
 		}
 	})
 	slices.SortFunc(tests, func(a, b *test) int { return int(a.takes - b.takes) })
@@ -226,7 +233,7 @@ func baseline(t target, binaries map[string]string, work string) (tests []*test,
 		sum += t.takes
 	}
 	fmt.Printf("%d tests take %v, one after the other\n", len(tests), sum.Round(time.Second))
-	return tests, err
+	return tests, nil
 }
 
 // run runs the test. A test that takes longer than within has failed.
@@ -242,8 +249,8 @@ func (t *test) run(within time.Duration, env string) (output []byte, failed bool
 	return output, err != nil
 }
 
-// hunt runs the tests that reach a mistake, the shortest first, until one fails. It returns
-// the name of that test.
+// hunt runs the tests that reach a mistake, the shortest first, until one fails that passes
+// without the mistake. It returns the name of that test.
 func hunt(m mutant, tests []*test, end time.Time) (by string, reached int, tried bool) {
 	for _, t := range tests {
 		if !t.reaches[m.number] {
@@ -253,8 +260,11 @@ func hunt(m mutant, tests []*test, end time.Time) (by string, reached int, tried
 			return "", reached, false
 		}
 		reached++
-		// A mistake may make a test wait forever.
-		if _, failed := t.run(20*time.Second+5*t.takes, fmt.Sprint(planted.ActiveEnv, "=", m.number)); failed {
+		within := 20*time.Second + 5*t.takes // a mistake may make a test wait forever
+		if _, failed := t.run(within, fmt.Sprint(planted.ActiveEnv, "=", m.number)); !failed {
+			continue
+		}
+		if _, failed := t.run(within, noMistake); !failed {
 			return t.name, reached, true
 		}
 	}

@@ -34,7 +34,7 @@ var only = flag.String("faults", "", "TestPartition makes only faults that match
 func TestPartition(t *testing.T) {
 	text := os.Getenv(lengthEnv)
 	if text == "" {
-		t.Skip("run it with make test-partition")
+		t.Skip("run it with .ci/suite partition")
 	}
 	length, err := time.ParseDuration(text)
 	if err != nil {

@@ -17,7 +17,7 @@ import (
 func TestRollingUpgrade(t *testing.T) {
 	homes := strings.Fields(os.Getenv(rollingEnv))
 	if len(homes) != 2 {
-		t.Skip("run it with make test-rolling")
+		t.Skip("run it with .ci/suite rolling")
 	}
 	var versions []ensemble.Installation
 	for _, home := range []string{homes[1], homes[0]} { // the servers start with the last one

@@ -294,8 +294,12 @@ func verb(words []string) (rest, verb []string) {
 	return words, verb
 }
 
-func TestMakeTargetsOfTheDocsExist(t *testing.T) {
+func TestMakeTargetsAndSuitesOfTheDocsExist(t *testing.T) {
 	makefile, err := os.ReadFile("Makefile")
+	if err != nil {
+		t.Fatal(err)
+	}
+	suites, err := os.ReadFile(".ci/suite")
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -309,6 +313,30 @@ func TestMakeTargetsOfTheDocsExist(t *testing.T) {
 				t.Errorf("%s: the Makefile has no target %s", page, target[1])
 			}
 		}
+		for _, suite := range regexp.MustCompile(`\.ci/suite ([a-z-]+)`).FindAllStringSubmatch(string(content), -1) {
+			if !bytes.Contains(suites, []byte("\n"+suite[1]+")")) {
+				t.Errorf("%s: .ci/suite has no suite %s", page, suite[1])
+			}
+		}
+	}
+}
+
+// A suite that the script lists has a case, and the other way round.
+func TestTheListOfSuitesIsComplete(t *testing.T) {
+	script, err := os.ReadFile(".ci/suite")
+	if err != nil {
+		t.Fatal(err)
+	}
+	names := func(pattern string) (all []string) {
+		for _, name := range regexp.MustCompile(pattern).FindAllSubmatch(script, -1) {
+			all = append(all, string(name[1]))
+		}
+		slices.Sort(all)
+		return all
+	}
+	listed, cases := names(`(?m)^  ([a-z-]+)  +[A-Za-z0-9]`), names(`(?m)^([a-z-]+)\)`)
+	if !slices.Equal(listed, cases) {
+		t.Errorf("the script lists %q and runs %q", listed, cases)
 	}
 }
 

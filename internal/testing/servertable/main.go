@@ -20,7 +20,7 @@ import (
 	"strings"
 )
 
-const begin, end = "<!-- table: make test-servers -->\n", "<!-- end of the table -->\n"
+const begin, end = "<!-- table: .ci/suite servers -->\n", "<!-- end of the table -->\n"
 
 // others are the kinds of tests besides the contract, in the order of the table.
 var others = []string{"conformance", "faults", "partition"}

@@ -81,7 +81,7 @@
 //
 // # What has been run
 //
-// Seeds 400001 to 500000 (make test-soak) took 1,281 simulated hours, with 16.1 million turns
+// Seeds 400001 to 500000 (.ci/suite seeds) took 1,281 simulated hours, with 16.1 million turns
 // and 5.07 million faults:
 //
 //   - 779,473 partitions, 389,589 resets, 388,273 half-open connections

@@ -104,7 +104,7 @@ func TestAnObserversWatchesDoNotPileUp(t *testing.T) {
 }
 
 // turnsOfACLs is how many turns TestALineHasOneACL takes: a few with every run of the
-// tests, 10,000 with `make test-acl`.
+// tests, 10,000 with `.ci/suite acl`.
 func turnsOfACLs(t *testing.T) int {
 	value := os.Getenv("ZKRECIPES_ACL_TURNS")
 	if value == "" {

@@ -891,7 +891,7 @@ func (s *mstate) expire(i int) {
 }
 
 // modelFaults is the largest number of faults in a run of the model: 1 in each run of the
-// tests, 2 in `make test-model`.
+// tests, 2 in `.ci/suite model`.
 func modelFaults(t *testing.T) int8 {
 	value := os.Getenv("ZKRECIPES_MODEL_FAULTS")
 	if value == "" {

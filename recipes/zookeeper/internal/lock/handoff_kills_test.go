@@ -21,7 +21,7 @@ import (
 )
 
 // killed returns how often TestAServerStartsAfterEachKill kills its server, and how many znodes
-// the server has: few in a normal run, 200 and 100,000 with `make test-acl`.
+// the server has: few in a normal run, 200 and 100,000 with `.ci/suite acl`.
 func killed(t *testing.T) (kills, znodes int) {
 	kills, znodes = 5, 2000
 	if value := os.Getenv("ZKRECIPES_ACL_KILLS"); value != "" {

@@ -34,21 +34,25 @@ func TestListingsAreKeptWithinBounds(t *testing.T) {
 }
 
 // An element that another consumer claims while it is tried, before the event arrives, is tried again
-// when its claim has ended.
+// when its claim has ended. The claim may end before it is listed.
 func TestABusyElementIsTriedAgain(t *testing.T) {
-	q := &queue{priority: true, cfg: recipes.QueueConfig{Dialect: recipes.ZooKeeper}}
-	l := q.newListing()
-	l.claimed = make(map[string]queued)
-	e := q.parse([]string{"queue-07-0000000003"})[0]
-	l.isBusy(e)
-	l.takeBack()
-	l.reclaim([]string{"queue-07-0000000003-1"})
-	if got, ok := l.first(); ok {
-		t.Errorf("%s is claimed, and tried again", got.Name)
-	}
-	l.reclaim(nil)
-	if got, ok := l.first(); !ok || got != e {
-		t.Errorf("%v is tried again, %v", got, ok)
+	for _, listed := range []bool{true, false} {
+		q := &queue{priority: true, cfg: recipes.QueueConfig{Dialect: recipes.ZooKeeper}}
+		l := q.newListing()
+		l.claimed = make(map[string]queued)
+		e := q.parse([]string{"queue-07-0000000003"})[0]
+		l.isBusy(e)
+		l.takeBack()
+		if listed {
+			l.reclaim([]string{"queue-07-0000000003-1"})
+		}
+		if got, ok := l.first(); ok {
+			t.Errorf("%s is claimed, and tried again", got.Name)
+		}
+		l.reclaim(nil)
+		if got, ok := l.first(); !ok || got != e {
+			t.Errorf("with a claim that was listed (%v), %v is tried again: %v", listed, got, ok)
+		}
 	}
 }
 

@@ -33,8 +33,8 @@ func NewGUID() uuid.UUID {
 // the whole name, without hyphens.
 func Ours(name string) bool {
 	guid, protected := strings.CutPrefix(name, protectedPrefix)
-	if size := len(uuid.Nil.String()); protected && len(guid) > size {
-		guid = guid[:size]
+	if protected {
+		guid = guid[:min(len(guid), len(uuid.Nil.String()))]
 	}
 	id, err := uuid.Parse(guid)
 	return err == nil && id.Version() == 8 && protected == strings.Contains(guid, "-")
