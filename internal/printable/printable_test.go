@@ -9,6 +9,7 @@ import (
 	"unicode/utf8"
 
 	"github.com/zkrecipes/zkrecipes/internal/printable"
+	"github.com/zkrecipes/zkrecipes/internal/testing/leaktest"
 	"github.com/zkrecipes/zkrecipes/internal/testing/must"
 )
 
@@ -90,3 +91,5 @@ func FuzzLine(f *testing.F) {
 		}
 	})
 }
+
+func TestMain(m *testing.M) { leaktest.Main(m) }

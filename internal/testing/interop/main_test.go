@@ -1,6 +1,7 @@
 package interop_test
 
 import (
+	"fmt"
 	"os"
 	"testing"
 
@@ -14,6 +15,13 @@ const peerEnv = "ZKRECIPES_INTEROP_PEER"
 func TestMain(m *testing.M) {
 	if os.Getenv(peerEnv) != "" {
 		contend(os.Args[1:])
+	}
+	if os.Getenv(queueEnv) != "" {
+		if err := queueProgram(os.Args[1:]); err != nil {
+			fmt.Fprintln(os.Stderr, err)
+			os.Exit(1)
+		}
+		os.Exit(0)
 	}
 	leaktest.Main(ensembletest.Owner{Tests: withClasses{m}})
 }

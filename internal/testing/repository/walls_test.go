@@ -100,10 +100,6 @@ var walls = []struct {
 		"exit codes, the running of a command and its status do not depend on verbs",
 	},
 	{
-		[]string{"internal/..."}, []string{"bench/...", "host/..."},
-		"what several parts share does not depend on one of them",
-	},
-	{
 		[]string{"..."}, []string{"cmd/zkbench", "cmd/zkrecipes", "cmd/zkrecipes-plugin", "internal/release", "examples/..."},
 		"no package imports a command",
 	},

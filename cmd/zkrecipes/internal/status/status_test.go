@@ -5,6 +5,7 @@ import (
 	"net/http/httptest"
 	"testing"
 
+	"github.com/zkrecipes/zkrecipes/internal/testing/leaktest"
 	"github.com/zkrecipes/zkrecipes/recipes"
 )
 
@@ -25,3 +26,5 @@ func TestAnAnswerIsOnePrintableLine(t *testing.T) {
 		t.Errorf("%d %q, want %q", w.Code, got, want)
 	}
 }
+
+func TestMain(m *testing.M) { leaktest.Main(m) }

@@ -1,0 +1,195 @@
+package interop_test
+
+import (
+	"bufio"
+	"fmt"
+	"io"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"regexp"
+	"strconv"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/zkrecipes/zkrecipes/internal/ensemble"
+	"github.com/zkrecipes/zkrecipes/internal/testing/ensembletest"
+	"github.com/zkrecipes/zkrecipes/internal/testing/must"
+	"github.com/zkrecipes/zkrecipes/internal/testing/peers"
+	"github.com/zkrecipes/zkrecipes/internal/testing/watchdog"
+)
+
+// BenchmarkLongQueue measures a queue of many elements: how fast one producer puts them, how long it
+// takes to count them and to take the first, how fast four consumers take the others, and how much
+// memory the client and the server need. Each queue is on a server of its own.
+//
+//	.ci/suite bench-queue
+func BenchmarkLongQueue(b *testing.B) {
+	n := numbers(b, "ZKRECIPES_QUEUE", "1000")[0]
+	limit := time.Duration(numbers(b, "ZKRECIPES_QUEUE_SECONDS", "300")[0]) * time.Second
+	only := regexp.MustCompile(os.Getenv("ZKRECIPES_QUEUE_WAYS"))
+	for _, w := range queueWays(b) {
+		if !only.MatchString(w.name) {
+			continue
+		}
+		b.Run(fmt.Sprintf("elements=%d/queue=%s", n, w.name), func(b *testing.B) {
+			e := ensembletest.Start(b, ensemble.Config{Servers: 1, HeapMiB: 4096})
+			taken, err := w.measure(b, e.Addrs(), n, limit)
+			if err != nil && w.dialect != "" {
+				b.Skip(err) // a library need not manage so many
+			}
+			must.Do(b, err)
+			b.ReportMetric(taken.rate(), "taken/s")
+			b.ReportMetric(float64(taken.memory), "client-MiB")
+			b.ReportMetric(float64(peak(b, e.Server(0).Pid())), "server-MiB")
+			b.ReportMetric(0, "ns/op")
+		})
+	}
+}
+
+// TestAQueueIsTaken runs the benchmark with few elements.
+func TestAQueueIsTaken(t *testing.T) {
+	cfg := ensembletest.Quick(1)
+	addrs := ensembletest.Start(t, cfg).Addrs()
+	for _, w := range queueWays(t) {
+		t.Run(w.name, func(t *testing.T) {
+			const n = 50
+			if taken := must.Get(w.measure(t, addrs, n, watchdog.Patience))(t); taken.count != n {
+				t.Errorf("%d of %d elements were taken", taken.count, n)
+			}
+		})
+	}
+}
+
+// measure fills the queue with n elements, and takes them for limit at most. The library's own
+// Put is measured with one element in a hundred. PutMany puts the others, in the dialect of the
+// library that takes them.
+func (w queueWay) measure(tb testing.TB, addrs []string, n int, limit time.Duration) (taken used, err error) {
+	single := max(n/100, min(n, 10))
+	p := w.start(tb, w.command, addrs, w.sessions)
+	filler := p
+	if w.dialect != "" {
+		filler = w.start(tb, ourQueue(w.dialect, ""), addrs, 1)
+	}
+	for _, do := range []struct {
+		p    *queueProcess
+		line string
+	}{
+		{p, fmt.Sprintf("put %d", single)},
+		{filler, fmt.Sprintf("fill %d", n-single)},
+		{p, "len"},
+		{p, fmt.Sprintf("take %d %d", n, int(limit.Seconds()))},
+	} {
+		if taken, err = do.p.do(tb, do.line); err != nil {
+			return used{}, err
+		}
+	}
+	return taken, nil
+}
+
+// queueWay is a queue that BenchmarkLongQueue measures.
+type queueWay struct {
+	name     string
+	command  []string
+	sessions int
+	dialect  string // of the elements that another library takes
+}
+
+func queueWays(tb testing.TB) []queueWay {
+	plugin := filepath.Join(tb.TempDir(), "zkrecipes-plugin")
+	if out, err := exec.Command("go", "build", "-o", plugin, "../../../cmd/zkrecipes-plugin").CombinedOutput(); err != nil {
+		tb.Fatalf("%v:\n%s", err, out)
+	}
+	return []queueWay{
+		{"ours", ourQueue("zookeeper", ""), consumers, ""},
+		{"ours-shared", ourQueue("zookeeper", ""), 1, ""},
+		{"plugin", ourQueue("zookeeper", plugin), consumers, ""},
+		{"plugin-shared", ourQueue("zookeeper", plugin), 1, ""},
+		{"kazoo", installed(tb)(peers.Kazoo(tb, "drain.py")), consumers, "kazoo"},
+		{"curator", installed(tb)(peers.Curator(tb, classes, "Drain")), consumers, "curator"},
+	}
+}
+
+// ourQueue is the command that runs queueProgram.
+func ourQueue(dialect, plugin string) []string {
+	return []string{"env", fmt.Sprintf("%s=%s %s", queueEnv, dialect, plugin), os.Args[0]}
+}
+
+type queueProcess struct {
+	name  string
+	cmd   *exec.Cmd
+	stdin io.Writer
+	lines *bufio.Scanner
+	ended bool // by itself
+}
+
+// start starts a command with the arguments of drain.py.
+func (w queueWay) start(tb testing.TB, command, addrs []string, sessions int) *queueProcess {
+	tb.Helper()
+	cmd := exec.Command(command[0], append(command[1:], strings.Join(addrs, ","), "30000", strconv.Itoa(sessions), "/queue-"+w.name)...)
+	cmd.Stderr = os.Stderr
+	stdin := must.Get(cmd.StdinPipe())(tb)
+	p := &queueProcess{name: w.name, cmd: cmd, stdin: stdin, lines: bufio.NewScanner(must.Get(cmd.StdoutPipe())(tb))}
+	must.Do(tb, cmd.Start())
+	tb.Cleanup(func() {
+		if tb.Failed() {
+			_ = cmd.Process.Kill()
+		}
+		_ = stdin.Close()
+		if err := cmd.Wait(); err != nil && !tb.Failed() && !p.ended {
+			tb.Error(err)
+		}
+	})
+	if !p.lines.Scan() || p.lines.Text() != "ready" {
+		tb.Fatalf("%q said %q", command, p.lines.Text())
+	}
+	return p
+}
+
+// used is what a process reports about a line.
+type used struct {
+	what        string
+	count       int
+	took, first time.Duration
+	memory      int // the peak so far, in MiB, of a plugin too
+}
+
+func (u used) rate() float64 { return float64(u.count) / u.took.Seconds() }
+
+// do has the process carry out a line. The process ends if it cannot.
+func (p *queueProcess) do(tb testing.TB, line string) (u used, err error) {
+	tb.Helper()
+	must.Get(fmt.Fprintln(p.stdin, line))(tb)
+	if !p.lines.Scan() {
+		p.ended = true
+		return used{}, fmt.Errorf("%s: the process has ended in %q", p.name, line)
+	}
+	must.Get(fmt.Sscan(p.lines.Text(), &u.what, &u.count, (*int64)(&u.took), (*int64)(&u.first)))(tb)
+	u.memory = peaks(tb, p.cmd.Process.Pid)
+	tb.Logf("%s: %s: %d in %v, %.0f/s, the first after %v; the client's memory is %d MiB", p.name, line, u.count, u.took, u.rate(), u.first, u.memory)
+	return u, nil
+}
+
+// peaks returns the peak of the memory of a process and its children, which may be a plugin.
+func peaks(tb testing.TB, pid int) int {
+	tb.Helper()
+	sum := peak(tb, pid)
+	threads := must.Get(filepath.Glob(fmt.Sprintf("/proc/%d/task/*/children", pid)))(tb)
+	for _, thread := range threads {
+		children, _ := os.ReadFile(thread) // the thread may have ended
+		for child := range strings.FieldsSeq(string(children)) {
+			sum += peaks(tb, must.Get(strconv.Atoi(child))(tb))
+		}
+	}
+	return sum
+}
+
+var highWater = regexp.MustCompile(`VmHWM:\s+(\d+) kB`)
+
+// peak returns the peak of a process's resident memory in MiB.
+func peak(tb testing.TB, pid int) int {
+	tb.Helper()
+	status := must.Get(os.ReadFile(fmt.Sprintf("/proc/%d/status", pid)))(tb)
+	return must.Get(strconv.Atoi(string(highWater.FindSubmatch(status)[1])))(tb) / 1024
+}
