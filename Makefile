@@ -52,7 +52,8 @@ test-counts:
 	$(GO) test -count=1 -run '^(TestNoStrategyCostsMoreThanRecorded|TestPlantedReadFailsTheGate|TestAHandoffSendsNothingBeforeTheGrant)$$' ./cmd/zkbench
 	$(GO) test -count=1 -run '^TestIdleHoldsCostNoMoreThanRecorded$$' ./recipes/zookeeper/internal/line
 
-# With -trimpath, each package would be compiled again for the tests. The checksum shows that the three binaries have the same sources, even without a commit.
+# Without -trimpath, the tests use what it compiles. The checksum shows that the three binaries
+# have the same sources, even without a commit.
 SOURCES = $(shell find cmd host internal plugin recipes go.mod go.sum -type f ! -name '*_test.go' ! -path '*/testdata/*' | LC_ALL=C sort | xargs cat | cksum | tr ' ' -)
 build:
 	CGO_ENABLED=0 $(GO) build -ldflags '-X github.com/zkrecipes/zkrecipes/internal/version.sources=$(SOURCES)' -o bin/ ./cmd/...

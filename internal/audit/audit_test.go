@@ -209,7 +209,7 @@ func TestWhoHeldWhen(t *testing.T) {
 		}, []string{"a-writing-50-0000000001 1-10 released", "c-writing-10-0000000003 14-20 closed", "b-writing-90-0000000002 22-? "}, nil, nil},
 		{"a writer of one waits for readers", []string{"0 1 +/l/a-reading-50-0000000001", "1 2 +/l/b-writing-50-0000000002", "5 1 close"},
 			[]string{"a-reading-50-0000000001 0-5 closed", "b-writing-50-0000000002 5-? "}, nil, nil},
-		{"a claim for another session is none", []string{"0 1 +/l/a-write-50-0000000001", "5 2 -/l/a-write-50-0000000001 +/l/a-writing-50-0000000001"},
+		{"only the session of a contender can claim for it", []string{"0 1 +/l/a-write-50-0000000001", "5 2 -/l/a-write-50-0000000001 +/l/a-writing-50-0000000001"},
 			[]string{"a-writing-50-0000000001 5-? "}, nil, []string{audit.Removed}},
 		{"two claim it", []string{"0 1 +/l/a-writing-50-0000000001", "1 2 +/l/b-writing-50-0000000002"},
 			[]string{"a-writing-50-0000000001 0-? "}, []string{audit.TwoHolders}, nil},

@@ -20,9 +20,9 @@ import (
 	"github.com/zkrecipes/zkrecipes/internal/testing/watchdog"
 )
 
-// BenchmarkLongQueue measures a queue of many elements: how fast one producer puts them, how long it
-// takes to count them and to take the first, how fast four consumers take the others, and how much
-// memory the client and the server need. Each queue is on a server of its own.
+// BenchmarkLongQueue measures a queue of many elements. One producer puts them, and four consumers take
+// them. It measures how fast they are, how long it takes to count the elements and to take the first,
+// and the memory of client and server. Each queue is on a server of its own.
 //
 //	.ci/suite bench-queue
 func BenchmarkLongQueue(b *testing.B) {

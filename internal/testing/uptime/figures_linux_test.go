@@ -177,7 +177,7 @@ func (m meter) resident(pid int) int64 {
 	return pages * int64(os.Getpagesize()) >> 10
 }
 
-// returnsTo waits until the figures are those of before again, after all sessions were closed.
+// returnsTo waits, after all sessions were closed, until the figures are as before.
 func (m meter) returnsTo(before figures) {
 	m.Helper()
 	for limit := time.Now().Add(watchdog.Patience); ; time.Sleep(100 * time.Millisecond) {

@@ -18,7 +18,7 @@ const (
 	each = 20
 	// comers are sessions that are closed after each turn.
 	comers = each
-	// unset is how many keys that nobody sets a session watches in a turn.
+	// In a turn a session watches this many keys that are never set.
 	unset = 5
 	// sessions is how many sessions are open.
 	sessions = 10 * each
@@ -270,8 +270,9 @@ func (w *work) sets(s recipes.Client, i int) func() error {
 	}
 }
 
-// watches watches the group, a key that others set, and keys that nobody sets. In the next turn it
-// cancels that: the watches of the latter must be removed, because they never fire.
+// watches watches the group, a key that other sessions set, and keys that are never set. In the next
+// turn it cancels that. The watches of keys that are never set must be removed, because they never
+// fire.
 func (w *work) watches(s recipes.Client, i int) func() error {
 	c := w.configuration(s)
 	g, err := s.Group("/group", recipes.GroupConfig{})

@@ -9,6 +9,7 @@ import (
 	"maps"
 	"math"
 	"os"
+	"os/signal"
 	"path/filepath"
 	"slices"
 	"strconv"
@@ -277,6 +278,11 @@ func tokensOf(list []recipes.Share) map[int]recipes.Token {
 func (v *sharesVerb) start(p recipes.Portion, text string) (code int, ended bool) {
 	inJSON, _ := json.Marshal(v.tokens) // a map of numbers has no error
 	env := []string{pathEnv + "=" + v.path, sharesEnv + "=" + text, tokensEnv + "=" + string(inJSON), sharesFileEnv + "=" + v.file}
+	if v.hangup && signal.Ignored(syscall.SIGHUP) {
+		// Under nohup the command would inherit that HUP is ignored, and work on with numbers that
+		// are given up. It does not inherit a signal that this process catches, and drops.
+		signal.Notify(make(chan os.Signal, 1), syscall.SIGHUP)
+	}
 	j, err := v.relay.Start(v.program, v.argv, env, v.life, func() bool { return p.Err() == nil })
 	if err != nil {
 		v.t.Event(verb.Event{Event: "failed", Path: v.path, Cause: err.Error()}, fmt.Sprintf("command %s: %v", v.argv[0], err))
@@ -294,7 +300,7 @@ func (v *sharesVerb) start(p recipes.Portion, text string) (code int, ended bool
 // hangUp starts the command, or makes it read the numbers in the file. What is missing there is
 // given up after -grace. Without a new file the command would work on after that, so it is ended.
 func (v *sharesVerb) hangUp(ctx *context.Context, p recipes.Portion, text string) (code int, ended bool) {
-	if err := replace(v.file, []byte(text+"\n")); err != nil {
+	if err := verb.Replace(v.file, []byte(text+"\n"), 0o600); err != nil {
 		v.t.Event(verb.Event{Event: "unwritten", Path: v.path, Cause: err.Error()}, fmt.Sprintf("the numbers could not be written to the file, ending the command: %v", err))
 		if code, ended := v.stop(ctx, p); ended {
 			return code, true
@@ -308,14 +314,6 @@ func (v *sharesVerb) hangUp(ctx *context.Context, p recipes.Portion, text string
 	missing := v.except(v.tokens)
 	time.AfterFunc(v.grace, func() { releaseShares(missing) })
 	return 0, false
-}
-
-// replace replaces a file. After an error the file is as it was.
-func replace(file string, data []byte) error {
-	if err := os.WriteFile(file+".new", data, 0o600); err != nil {
-		return err
-	}
-	return os.Rename(file+".new", file)
 }
 
 // stop ends the command, if it runs, and waits for all its processes. The next signal then ends ctx.
