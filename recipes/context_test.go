@@ -1,6 +1,7 @@
 package recipes_test
 
 import (
+	"sync"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -11,31 +12,45 @@ import (
 // proved is a grant whose proof is renewed by the test.
 type proved struct {
 	recipes.Grant
+	mu    sync.Mutex
 	until time.Time
 	done  chan struct{}
 }
 
-func (p *proved) ValidUntil() time.Time { return p.until }
+func (p *proved) renew(lasts time.Duration) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.until = time.Now().Add(lasts)
+}
+
+func (p *proved) ValidUntil() time.Time {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	return p.until
+}
+
 func (p *proved) Done() <-chan struct{} { return p.done }
 
 func TestADangerIsToldOncePerDanger(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		begun := time.Now()
-		g := &proved{until: begun.Add(30 * time.Second), done: make(chan struct{})}
+		g := &proved{done: make(chan struct{})}
+		g.renew(30 * time.Second)
 		var warnings []time.Duration
 		stop := recipes.OnDanger(g, 10*time.Second, func() { warnings = append(warnings, time.Since(begun).Round(time.Second)) })
 		defer stop()
 		for range 5 { // a server answers
 			time.Sleep(15 * time.Second)
-			g.until = time.Now().Add(30 * time.Second)
+			g.renew(30 * time.Second)
 		}
 		time.Sleep(29 * time.Second) // none answers
-		g.until = time.Now().Add(30 * time.Second)
+		g.renew(30 * time.Second)
 		time.Sleep(21 * time.Second)
+		synctest.Wait()
 		if len(warnings) != 2 || warnings[0] != 95*time.Second || warnings[1] != 124*time.Second {
 			t.Errorf("warned after %v; want two times, when 10s were left", warnings)
 		}
-		g.until = time.Now().Add(30 * time.Second)
+		g.renew(30 * time.Second)
 		time.Sleep(10 * time.Second)
 		close(g.done)
 		time.Sleep(time.Minute)
@@ -48,7 +63,8 @@ func TestADangerIsToldOncePerDanger(t *testing.T) {
 
 func TestNoDangerIsToldAfterStop(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		g := &proved{until: time.Now().Add(30 * time.Second), done: make(chan struct{})}
+		g := &proved{done: make(chan struct{})}
+		g.renew(30 * time.Second)
 		stop := recipes.OnDanger(g, 10*time.Second, func() { t.Error("warned after stop") })
 		stop()
 		time.Sleep(time.Minute)

@@ -5,7 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"net"
-	"slices"
+	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -209,7 +209,14 @@ func TestInspectionsAreSpread(t *testing.T) {
 		onVirtualTime(t, func(t *testing.T, srv *zkserver.Server, s *session.Session) {
 			beginHold(t, s)
 			defer s.EndHold()
-			checks, all := make([]int, n), make([]*session.Inspection, n)
+			checks, all := make([]atomic.Int64, n), make([]*session.Inspection, n)
+			leastChecked := func() (least int64) {
+				least = checks[0].Load()
+				for k := range checks {
+					least = min(least, checks[k].Load())
+				}
+				return least
+			}
 			var made session.Txn
 			for k := range checks {
 				path := fmt.Sprintf("/%d", k)
@@ -217,16 +224,16 @@ func TestInspectionsAreSpread(t *testing.T) {
 					must.Do(t, s.Commit(t.Context(), made))
 					made = session.Txn{}
 				}
-				all[k] = s.Inspect(path, func(*session.Inspection, session.Stat) { checks[k]++ })
+				all[k] = s.Inspect(path, func(*session.Inspection, session.Stat) { checks[k].Add(1) })
 			}
 			defer func() {
 				for _, i := range all {
 					i.Stop()
 				}
 			}()
-			for round := range 2 {
+			for round := range int64(2) {
 				begun := time.Now()
-				for read := srv.Counters().Requests[zkserver.OpExists]; slices.Min(checks) <= round; {
+				for read := srv.Counters().Requests[zkserver.OpExists]; leastChecked() <= round; {
 					beat(s)
 					synctest.Wait()
 					now := srv.Counters().Requests[zkserver.OpExists]
