@@ -36,7 +36,10 @@ type SessionConfig struct {
 	SessionTimeout time.Duration
 
 	// ConnectTimeout bounds one attempt to connect to one server: dialling, the TLS
-	// handshake and ZooKeeper's handshake. 0 is two seconds.
+	// handshake and ZooKeeper's handshake. 0 is two seconds. DNS has a time of its own, of 20
+	// seconds, and the addresses found last are used meanwhile. A session with several servers
+	// that has lost its connection takes less time for its first attempts, so that a few servers
+	// that do not answer cannot use up SessionTimeout.
 	ConnectTimeout time.Duration
 
 	// Digest, if not nil, authenticates the session with the digest scheme.
