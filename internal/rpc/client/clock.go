@@ -6,6 +6,7 @@ import (
 	"sync"
 	"time"
 
+	"github.com/zkrecipes/zkrecipes/internal/suspend"
 	pb "github.com/zkrecipes/zkrecipes/plugin/proto/zkrecipes/v1"
 	"github.com/zkrecipes/zkrecipes/recipes"
 )
@@ -26,6 +27,7 @@ const heartbeatsPerTimeout = 10
 type clock struct {
 	started chan struct{} // closed at the first echo
 	changed chan struct{} // holds one element; wakes watchClock, because the deadline may be earlier now
+	naps    *suspend.Clock
 
 	mu      sync.Mutex
 	timeout time.Duration
@@ -41,7 +43,7 @@ type clock struct {
 
 func newClock(timeout time.Duration) *clock {
 	first := make(chan struct{})
-	return &clock{timeout: timeout, started: first, echoed: first, changed: make(chan struct{}, 1), sent: make(map[uint64]time.Time)}
+	return &clock{naps: suspend.New(), timeout: timeout, started: first, echoed: first, changed: make(chan struct{}, 1), sent: make(map[uint64]time.Time)}
 }
 
 func (c *clock) heartbeat() uint64 {
@@ -226,7 +228,11 @@ func (c *clock) nextCheck() time.Duration {
 // The plugin's session does the same.
 func (c *clock) until(contact time.Time) time.Duration { return time.Until(c.deadline(contact)) }
 
-func (c *clock) deadline(contact time.Time) time.Time { return contact.Add(c.timeout - c.timeout/20) }
+// deadline counts the time for which this machine was suspended. When it wakes, the plugin tells the
+// end of the session: watchClock's timer stands meanwhile.
+func (c *clock) deadline(contact time.Time) time.Time {
+	return contact.Add(c.timeout - c.timeout/20 - c.naps.Since(contact))
+}
 
 // provedUntil returns the deadline that applies while the host holds something.
 func (c *clock) provedUntil() time.Time {

@@ -101,4 +101,3 @@ func serveDNS(c net.PacketConn) {
 		}
 	}
 }
-

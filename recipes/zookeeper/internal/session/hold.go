@@ -101,6 +101,7 @@ func (s *Session) confirm() {
 	for {
 		select {
 		case <-timer.C:
+			s.lease.Check() // its own timer is late after a suspension
 		case <-reads.answered():
 		case <-s.Done():
 			return

@@ -12,6 +12,7 @@ import (
 
 	"github.com/zkrecipes/zkrecipes/internal/feed"
 	"github.com/zkrecipes/zkrecipes/internal/jute"
+	"github.com/zkrecipes/zkrecipes/internal/suspend"
 	"github.com/zkrecipes/zkrecipes/internal/telemetry"
 	"github.com/zkrecipes/zkrecipes/recipes"
 	"github.com/zkrecipes/zkrecipes/recipes/zookeeper/internal/conn"
@@ -260,6 +261,15 @@ type status struct {
 	connections int // established so far
 }
 
+// startLease starts the deadline. Its timer stands while the machine is suspended. So the deadline is
+// checked when the machine wakes.
+func (s *Session) startLease() {
+	s.lease.Start(s.end)
+	if s.wire.Dial == nil { // virtual time has no suspension, and would wait for this goroutine
+		context.AfterFunc(s.ctx, suspend.OnWake(s.lease.Check))
+	}
+}
+
 // accepted runs when a server has accepted a connection into a session. It reports whether that
 // is this session.
 func (s *Session) accepted(id int64) bool {
@@ -268,7 +278,7 @@ func (s *Session) accepted(id int64) bool {
 	if before == 0 {
 		s.id = id
 		if s.ctx.Err() == nil { // otherwise end has already tried to stop the lease
-			s.lease.Start(s.end)
+			s.startLease()
 		}
 	}
 	s.mu.Unlock()
