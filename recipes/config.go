@@ -1,8 +1,6 @@
 package recipes
 
 import (
-	"crypto/tls"
-	"crypto/x509"
 	"fmt"
 	"path/filepath"
 	"strings"
@@ -126,45 +124,6 @@ const (
 type ACL struct {
 	Permissions Permission
 	Scheme, ID  string // "world", "anyone"; "auth", ""; "digest", "user:hash"; "ip", "127.0.0.1"
-}
-
-// TLS configures encrypted connections. All fields contain PEM, not file names, because a
-// plugin may not have access to the files of its host.
-type TLS struct {
-	// CA contains the certificates that may sign the server's certificate. If it is empty,
-	// those of the system may.
-	CA []byte
-	// Certificate and Key authenticate this client; both or neither.
-	Certificate, Key []byte
-	// ServerName is the expected name in the server's certificate. "" is the dialled host.
-	ServerName string
-}
-
-// String hides the key.
-func (t TLS) String() string { return fmt.Sprintf("tls(server name %q)", t.ServerName) }
-
-// GoString hides the key.
-func (t TLS) GoString() string { return "recipes.TLS{" + t.String() + "}" }
-
-// ClientConfig returns the configuration for crypto/tls, or an ErrInvalid that says
-// which part cannot be used.
-func (t *TLS) ClientConfig() (*tls.Config, error) {
-	cfg := &tls.Config{ServerName: t.ServerName, MinVersion: tls.VersionTLS12}
-	if len(t.CA) > 0 {
-		cfg.RootCAs = x509.NewCertPool()
-		if !cfg.RootCAs.AppendCertsFromPEM(t.CA) {
-			return nil, fmt.Errorf("%w: TLS.CA holds no PEM certificate", ErrInvalid)
-		}
-	}
-	if len(t.Certificate) > 0 || len(t.Key) > 0 {
-		cert, err := tls.X509KeyPair(t.Certificate, t.Key)
-		if err != nil {
-			// The cause is not wrapped: it may quote key material.
-			return nil, fmt.Errorf("%w: TLS.Certificate and TLS.Key are not a matching PEM pair", ErrInvalid)
-		}
-		cfg.Certificates = []tls.Certificate{cert}
-	}
-	return cfg, nil
 }
 
 // Normalize checks the configuration and returns it with defaults filled in.

@@ -65,6 +65,7 @@ type (
 		KeyFile         *hcl.Attribute `hcl:"key_file,optional"`
 		KeyEnv          *hcl.Attribute `hcl:"key_env,optional"`
 		ServerName      *hcl.Attribute `hcl:"server_name,optional"`
+		AnyName         *hcl.Attribute `hcl:"any_name,optional"`
 		Range           hcl.Range      `hcl:",def_range"`
 	}
 	pluginBlock struct {

@@ -35,7 +35,9 @@ func ToConfig(c recipes.SessionConfig) *pb.Config {
 	}
 	if c.TLS != nil {
 		out.Tls = &pb.TransportSecurity{
-			Ca: c.TLS.CA, Certificate: c.TLS.Certificate, Key: c.TLS.Key, ServerName: c.TLS.ServerName,
+			Ca: c.TLS.CA, Certificate: c.TLS.Certificate, Key: c.TLS.Key,
+			CaFile: c.TLS.CAFile, CertificateFile: c.TLS.CertificateFile, KeyFile: c.TLS.KeyFile,
+			ServerName: c.TLS.ServerName, AnyName: c.TLS.AnyName,
 		}
 	}
 	return out
@@ -64,7 +66,11 @@ func Config(c *pb.Config) recipes.SessionConfig {
 		out.ACL = append(out.ACL, recipes.ACL{Permissions: recipes.Permission(a.GetPermissions()), Scheme: a.GetScheme(), ID: a.GetId()})
 	}
 	if t := c.GetTls(); t != nil {
-		out.TLS = &recipes.TLS{CA: t.GetCa(), Certificate: t.GetCertificate(), Key: t.GetKey(), ServerName: t.GetServerName()}
+		out.TLS = &recipes.TLS{
+			CA: t.GetCa(), Certificate: t.GetCertificate(), Key: t.GetKey(),
+			CAFile: t.GetCaFile(), CertificateFile: t.GetCertificateFile(), KeyFile: t.GetKeyFile(),
+			ServerName: t.GetServerName(), AnyName: t.GetAnyName(),
+		}
 	}
 	return out
 }

@@ -44,7 +44,7 @@ type DialFunc func(ctx context.Context, network, address string) (net.Conn, erro
 // the gate is closed it refuses, so that a zk.Conn cannot start a second session.
 type dialer struct {
 	wire   *Wire
-	tls    *tls.Config
+	tls    *tls.Config  // of the latest connection; nil: no TLS
 	sasl   *sasl.Client // nil: no SASL
 	dial   DialFunc
 	names  *names // nil: the network is a test's
@@ -236,7 +236,7 @@ func (d *dialer) reach(ctx context.Context, network, server string, limit time.D
 	if err != nil {
 		return nil, err
 	}
-	if d.tls != nil {
+	if d.wire.TLS != nil {
 		if r.Conn, err = d.secure(ctx, r.Conn, server); err != nil {
 			return nil, err
 		}
@@ -244,14 +244,26 @@ func (d *dialer) reach(ctx context.Context, network, server string, limit time.D
 	return r, nil
 }
 
+// security returns the configuration of the next connection. Its files may have changed.
+func (d *dialer) security() *tls.Config {
+	cfg, err := d.wire.TLS.ClientConfig()
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	if err != nil {
+		d.wire.Logger.Warn("the files of TLS cannot be used; going on with their former contents", "error", err)
+	} else {
+		d.tls = cfg
+	}
+	return d.tls.Clone()
+}
+
 func (d *dialer) secure(ctx context.Context, raw net.Conn, address string) (net.Conn, error) {
-	cfg := d.tls
+	cfg := d.security()
 	if cfg.ServerName == "" {
 		host, _, err := net.SplitHostPort(address)
 		if err != nil {
 			return nil, err
 		}
-		cfg = cfg.Clone()
 		cfg.ServerName = host
 	}
 	secured := tls.Client(raw, cfg)
