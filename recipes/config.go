@@ -205,6 +205,7 @@ func (c SessionConfig) Normalize() (SessionConfig, error) {
 		if _, err := c.TLS.ClientConfig(); err != nil {
 			return SessionConfig{}, fmt.Errorf("config: %w", err)
 		}
+		c.TLS = c.TLS.loaded()
 	}
 	if c.Logger == nil {
 		c.Logger = hclog.NewNullLogger()

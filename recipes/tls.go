@@ -87,6 +87,17 @@ func verifyChain(roots *x509.CertPool) func(tls.ConnectionState) error {
 	}
 }
 
+// loaded returns a copy that has the contents of the files, as far as they can be read here.
+func (t *TLS) loaded() *TLS {
+	out := *t
+	for into, file := range map[*[]byte]string{&out.CA: t.CAFile, &out.Certificate: t.CertificateFile, &out.Key: t.KeyFile} {
+		if len(*into) == 0 && file != "" {
+			*into, _ = os.ReadFile(file) // ClientConfig has reported an error
+		}
+	}
+	return &out
+}
+
 // content returns the PEM of the file, or given if the file cannot be read.
 func content(what string, given []byte, file string) ([]byte, error) {
 	if file != "" {
