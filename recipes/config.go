@@ -2,6 +2,7 @@ package recipes
 
 import (
 	"fmt"
+	"net"
 	"path/filepath"
 	"strings"
 	"time"
@@ -79,6 +80,13 @@ type SessionConfig struct {
 	// the session needs several times its size in memory (an estimate). Other replies of the session wait
 	// while it arrives: on a slow network, long listings need a long SessionTimeout. 0 is 64 MiB.
 	MaxListing int
+
+	// FollowServers replaces Servers by the members of the ensemble, which servers since ZooKeeper 3.5
+	// have in /zookeeper/config, at each connection and each reconfiguration. So a session outlives
+	// all servers with which it was opened. Clients must reach the servers by the addresses there. A
+	// server whose client port is not there has the port of Servers, if those have the same; with
+	// TLS all servers must have that port.
+	FollowServers bool
 
 	// ReadsPerSecond bounds the reads and listings that the session sends in a second, and
 	// spreads them evenly. 0 is no bound. It is for tools that read much and must not load the
@@ -199,6 +207,13 @@ func (c SessionConfig) Normalize() (SessionConfig, error) {
 	for i, a := range c.ACL {
 		if a.Scheme == "" || a.Permissions <= 0 || a.Permissions&^PermAll != 0 {
 			return invalid("ACL[%d] needs a scheme and permissions between 1 and %d", i, PermAll)
+		}
+	}
+	if c.TLS != nil && c.FollowServers {
+		for _, s := range servers {
+			if _, port, _ := net.SplitHostPort(s); !strings.HasSuffix(servers[0], ":"+port) {
+				return invalid("FollowServers with TLS needs servers with one port: /zookeeper/config does not have the secure ports; Servers are %s", strings.Join(servers, ", "))
+			}
 		}
 	}
 	if c.TLS != nil {

@@ -20,6 +20,7 @@ func ToConfig(c recipes.SessionConfig) *pb.Config {
 		MaxPacket:      int32(c.MaxPacket),
 		MaxListing:     int32(c.MaxListing),
 		ReadsPerSecond: int32(c.ReadsPerSecond),
+		FollowServers:  c.FollowServers,
 	}
 	if c.Digest != nil {
 		out.Digest = &pb.Digest{User: c.Digest.User, Password: c.Digest.Password}
@@ -52,6 +53,7 @@ func Config(c *pb.Config) recipes.SessionConfig {
 		MaxPacket:      int(c.GetMaxPacket()),
 		MaxListing:     int(c.GetMaxListing()),
 		ReadsPerSecond: int(c.GetReadsPerSecond()),
+		FollowServers:  c.GetFollowServers(),
 	}
 	if d := c.GetDigest(); d != nil {
 		out.Digest = &recipes.Digest{User: d.GetUser(), Password: d.GetPassword()}

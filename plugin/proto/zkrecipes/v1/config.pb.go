@@ -47,7 +47,9 @@ type Config struct {
 	// them evenly. 0 is no bound.
 	ReadsPerSecond int32 `protobuf:"varint,10,opt,name=reads_per_second,json=readsPerSecond,proto3" json:"reads_per_second,omitempty"`
 	// Bounds the listing of a path, in bytes. Servers do not bound it. 0 is 64 MiB.
-	MaxListing    int32 `protobuf:"varint,11,opt,name=max_listing,json=maxListing,proto3" json:"max_listing,omitempty"`
+	MaxListing int32 `protobuf:"varint,11,opt,name=max_listing,json=maxListing,proto3" json:"max_listing,omitempty"`
+	// Replace the servers by the members of the ensemble, in /zookeeper/config.
+	FollowServers bool `protobuf:"varint,12,opt,name=follow_servers,json=followServers,proto3" json:"follow_servers,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -157,6 +159,13 @@ func (x *Config) GetMaxListing() int32 {
 		return x.MaxListing
 	}
 	return 0
+}
+
+func (x *Config) GetFollowServers() bool {
+	if x != nil {
+		return x.FollowServers
+	}
+	return false
 }
 
 // Digest is a user and password of ZooKeeper's digest scheme.
@@ -490,7 +499,7 @@ var File_zkrecipes_v1_config_proto protoreflect.FileDescriptor
 
 const file_zkrecipes_v1_config_proto_rawDesc = "" +
 	"\n" +
-	"\x19zkrecipes/v1/config.proto\x12\fzkrecipes.v1\x1a\x1egoogle/protobuf/duration.proto\"\xe4\x03\n" +
+	"\x19zkrecipes/v1/config.proto\x12\fzkrecipes.v1\x1a\x1egoogle/protobuf/duration.proto\"\x8b\x04\n" +
 	"\x06Config\x12\x18\n" +
 	"\aservers\x18\x01 \x03(\tR\aservers\x12\x16\n" +
 	"\x06chroot\x18\x02 \x01(\tR\x06chroot\x12B\n" +
@@ -505,7 +514,8 @@ const file_zkrecipes_v1_config_proto_rawDesc = "" +
 	"\x10reads_per_second\x18\n" +
 	" \x01(\x05R\x0ereadsPerSecond\x12\x1f\n" +
 	"\vmax_listing\x18\v \x01(\x05R\n" +
-	"maxListing\"8\n" +
+	"maxListing\x12%\n" +
+	"\x0efollow_servers\x18\f \x01(\bR\rfollowServers\"8\n" +
 	"\x06Digest\x12\x12\n" +
 	"\x04user\x18\x01 \x01(\tR\x04user\x12\x1a\n" +
 	"\bpassword\x18\x02 \x01(\tR\bpassword\"\xbb\x01\n" +

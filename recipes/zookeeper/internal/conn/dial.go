@@ -84,7 +84,23 @@ func newDialer(w *Wire) (*dialer, error) {
 // attempt, so it finds a server that has moved: see names.
 func (d *dialer) Init([]string) error { return nil }
 
-func (d *dialer) Len() int { return len(d.servers) }
+func (d *dialer) Len() int {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	return len(d.servers)
+}
+
+// SetServers replaces the servers. The connection remains.
+func (w *Wire) SetServers(servers []string) {
+	d := w.dialer
+	servers = slices.Clone(servers)
+	d.chance.shuffle(servers)
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	if !slices.Equal(slices.Sorted(slices.Values(servers)), slices.Sorted(slices.Values(d.servers))) {
+		d.servers, d.next = servers, 0
+	}
+}
 
 // Next returns the server to try next. If retryStart is true, go-zookeeper checks whether it
 // was closed, and if not, sleeps for a second. That is right for a closed gate and too slow
@@ -190,11 +206,12 @@ func (d *dialer) limit() time.Duration {
 // of the time. Each server takes part only until TLS is ready: if two servers got the session's
 // handshake, the later one would take the session from the earlier one.
 func (d *dialer) race(ctx context.Context, network, address string, limit time.Duration) (*reached, error) {
-	at := slices.Index(d.servers, address)
+	d.mu.Lock()
 	order := []string{address}
-	if at >= 0 {
+	if at := slices.Index(d.servers, address); at >= 0 {
 		order = slices.Concat(d.servers[at:], d.servers[:at])
 	}
+	d.mu.Unlock()
 	r, err := firstOf(ctx, order, false, func(ctx context.Context, address string) (*reached, error) {
 		return d.reach(ctx, network, address, limit)
 	})

@@ -53,10 +53,12 @@ type Session struct {
 	work       sync.WaitGroup // see Background
 	calls      sync.WaitGroup // requests, and the goroutines that stop go-zookeeper
 
-	endOnce  sync.Once
-	closing  sync.Once       // the context of the first Close limits how long closing is tried
-	patience context.Context // done when that limit is reached
-	giveUp   context.CancelFunc
+	endOnce      sync.Once
+	closing      sync.Once       // the context of the first Close limits how long closing is tried
+	patience     context.Context // done when that limit is reached
+	giveUp       context.CancelFunc
+	reconfigured chan struct{} // holds one element: the ensemble has other members
+
 	shutdown chan struct{}     // closed when all of the session's goroutines have ended
 	closeErr error             // set before shutdown is closed
 	onEnd    func()            // see OnEnd
@@ -108,6 +110,8 @@ func prepare(cfg recipes.SessionConfig, dial DialFunc, start time.Time) (*Sessio
 		status:   feed.New(status{}),
 		events:   feed.New(recipes.Event{State: recipes.Suspended}),
 		shutdown: make(chan struct{}),
+
+		reconfigured: make(chan struct{}, 1),
 	}
 	s.ephemerals.counting = make(chan struct{}, 1)
 	if cfg.ReadsPerSecond > 0 {
@@ -261,12 +265,15 @@ type status struct {
 	connections int // established so far
 }
 
-// startLease starts the deadline. Its timer stands while the machine is suspended. So the deadline is
-// checked when the machine wakes.
-func (s *Session) startLease() {
+// begin starts what lasts as long as the session. The timer of its deadline stands while the machine is
+// suspended. So the deadline is checked when the machine wakes.
+func (s *Session) begin() {
 	s.lease.Start(s.end)
 	if s.wire.Dial == nil { // virtual time has no suspension, and would wait for this goroutine
 		context.AfterFunc(s.ctx, suspend.OnWake(s.lease.Check))
+	}
+	if s.wire.FollowServers {
+		s.calls.Go(s.followServers)
 	}
 }
 
@@ -278,7 +285,7 @@ func (s *Session) accepted(id int64) bool {
 	if before == 0 {
 		s.id = id
 		if s.ctx.Err() == nil { // otherwise end has already tried to stop the lease
-			s.startLease()
+			s.begin()
 		}
 	}
 	s.mu.Unlock()
@@ -317,6 +324,12 @@ func (s *Session) suspended() {
 // fired runs when a watch has fired.
 func (s *Session) fired(event conn.Event, path string) {
 	s.watches.fire(event, path)
+	if path == membershipPath {
+		select {
+		case s.reconfigured <- struct{}{}:
+		default: // followServers reads it again already
+		}
+	}
 	if event == conn.ChildrenChanged || event == conn.NodeDeleted {
 		s.inspections.fire(path)
 	}
