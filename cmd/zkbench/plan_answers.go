@@ -4,12 +4,16 @@ import (
 	"cmp"
 	"fmt"
 	"io"
+	"maps"
 	"math"
 	"slices"
 	"strings"
 	"time"
 
+	"github.com/zkrecipes/zkrecipes/bench/load"
+	"github.com/zkrecipes/zkrecipes/bench/record"
 	"github.com/zkrecipes/zkrecipes/cmd/zkbench/internal/plan"
+	"github.com/zkrecipes/zkrecipes/cmd/zkbench/internal/report"
 	"github.com/zkrecipes/zkrecipes/cmd/zkbench/internal/table"
 	"github.com/zkrecipes/zkrecipes/internal/english"
 	"github.com/zkrecipes/zkrecipes/internal/unit"
@@ -284,4 +288,64 @@ func sharesText(shares []plan.Share) string {
 		parts = append(parts, fmt.Sprintf("%s %.0f%%", share.Resource, 100*share.Part))
 	}
 	return strings.Join(parts, ", ") + "; the rest is waiting"
+}
+
+// lines answers -line-rate for many locks: how many independent lines the servers carry, for
+// each combination with trials of -workload many. It reports whether there was an answer.
+func (s planSettings) lines(w io.Writer, runs []record.Run) bool {
+	if s.lineRate == 0 {
+		return true
+	}
+	machine := report.Machines(runs)
+	groups := report.By(runs, func(run record.Run, r record.Record) string {
+		if _, ok := r.Metric(unit.Handoffs); !ok || !r.Valid() || r.Workload != load.Many {
+			return ""
+		}
+		r.Lines = 0
+		return fmt.Sprintf("%s each, %s", english.Count(r.Contenders, "contender"), report.Title(r, run.Environment.Server)+machine(run, r))
+	})
+	if len(groups) == 0 {
+		fmt.Fprintln(w, "independent lines: refused: no valid trials of -workload many in the records; make them with: "+
+			"zkbench run -ensemble 3 -workload many -recipe lock -contenders 5 -lines 20 -record many20.jsonl")
+		return false
+	}
+	for _, g := range groups {
+		levels := map[int]report.Level{} // by the number of lines
+		for _, r := range g.Records {
+			levels[r.Lines] = report.Level{Trials: append(levels[r.Lines].Trials, r)}
+		}
+		best, most := 0, slices.Max(slices.Collect(maps.Keys(levels)))
+		var middle report.Median // handoffs a second of all lines together
+		for _, n := range slices.Sorted(maps.Keys(levels)) {
+			if m, _ := levels[n].Median(unit.Handoffs); best == 0 || m.Value > middle.Value {
+				best, middle = n, m
+			}
+		}
+		rates := levels[best].Values(unit.Handoffs)
+		at := func(rate float64) int { return int(carried * rate / s.lineRate) }
+		fmt.Fprintf(w, "independent lines of %v handoffs/s, %s: %d (%d to %d by the slowest and the fastest trial); %.0f%% of the %.4g handoffs/s that %s made\n",
+			s.lineRate, g.Title, at(middle.Value), at(slices.Min(rates)), at(slices.Max(rates)), 100*carried, middle.Value, english.Count(best, "line"))
+		if best == most {
+			fmt.Fprintf(w, "  warning: the largest number of lines had the highest throughput; the servers may carry more, which only a run with more -lines can show\n")
+		}
+	}
+	return true
+}
+
+// failovers writes, for -watches, how long no contender held in the recorded failovers.
+func (s planSettings) failovers(w io.Writer, runs []record.Run) {
+	if s.watches == 0 {
+		return
+	}
+	for _, g := range report.By(runs, func(run record.Run, r record.Record) string {
+		if _, ok := r.Metric(unit.HandoffP50); !ok || !r.Valid() || r.Workload != load.Failover {
+			return ""
+		}
+		return fmt.Sprintf("%s, %s", english.Count(r.Contenders, "contender"), report.Title(r, run.Environment.Server))
+	}) {
+		level := report.Level{Trials: g.Records}
+		took := level.Values(unit.HandoffP50)
+		fmt.Fprintf(w, "lost session, measured: no contender held for %s (%s to %s in %s): %s\n", level.Cell(unit.HandoffP50),
+			unit.Quantity(unit.HandoffP50, slices.Min(took)), unit.Quantity(unit.HandoffP50, slices.Max(took)), english.Count(len(took), "trial"), g.Title)
+	}
 }

@@ -12,7 +12,9 @@ import (
 	"strings"
 	"time"
 
+	"github.com/zkrecipes/zkrecipes/cmd/zkbench/internal/exit"
 	"github.com/zkrecipes/zkrecipes/cmd/zkbench/internal/plan"
+	"github.com/zkrecipes/zkrecipes/cmd/zkbench/internal/servers"
 	"github.com/zkrecipes/zkrecipes/cmd/zkbench/internal/table"
 	"github.com/zkrecipes/zkrecipes/cmd/zkbench/internal/traffic"
 	"github.com/zkrecipes/zkrecipes/internal/english"
@@ -62,45 +64,31 @@ func (p *production) check(given map[string]bool, files []string) error {
 	return nil
 }
 
-// readAudit reads a file of -from-audit or of replay. An error is a usageError.
-func readAudit(file, below string) (*traffic.Log, error) {
-	f, err := os.Open(file)
-	if err != nil {
-		return nil, usageError{err}
-	}
-	defer f.Close()
-	l, err := traffic.Read(f, below)
-	if err != nil {
-		return nil, usageError{fmt.Errorf("%s: %w", file, err)}
-	}
-	return l, nil
-}
-
 // inName is the time in the name of a sample, as date -u +%Y%m%dT%H%M%SZ writes it.
 var inName = regexp.MustCompile(`[-_.]?(\d{8}T\d{6}Z)`)
 
 // readSamples reads replies to mntr. The name of a file has the server and the time. Without a time,
-// that of the file's last change counts, and the folder is the server. An error is a usageError.
+// that of the file's last change counts, and the folder is the server. An error is exit.Usage.
 func readSamples(files []string) (all []traffic.Sample, err error) {
 	for _, file := range files {
 		text, err := os.ReadFile(file)
 		if err != nil {
-			return nil, usageError{err}
+			return nil, exit.Usage(err)
 		}
-		s := traffic.Sample{Figures: parseMntr(string(text))}
+		s := traffic.Sample{Figures: servers.ParseMntr(string(text))}
 		if _, ok := s.Figures["packets_received"]; !ok || !strings.Contains(string(text), "zk_packets_received\t") {
-			return nil, usageError{fmt.Errorf("%s: it is no reply to mntr: it has no zk_packets_received", file)}
+			return nil, exit.Usage(fmt.Errorf("%s: it is no reply to mntr: it has no zk_packets_received", file))
 		}
 		dir, name := filepath.Split(file)
 		if at := inName.FindStringSubmatchIndex(name); at != nil {
 			s.Server = dir + name[:at[0]]
 			if s.Time, err = time.Parse("20060102T150405Z", name[at[2]:at[3]]); err != nil {
-				return nil, usageError{fmt.Errorf("%s: its name has no time: %w", file, err)}
+				return nil, exit.Usage(fmt.Errorf("%s: its name has no time: %w", file, err))
 			}
 		} else {
 			info, err := os.Stat(file)
 			if err != nil {
-				return nil, usageError{err}
+				return nil, exit.Usage(err)
 			}
 			s.Server, s.Time = filepath.Clean(dir), info.ModTime()
 		}
@@ -130,7 +118,7 @@ func (c command) planProduction(p production, seed uint64) error {
 		return err
 	}
 	if refused {
-		return errVerdict
+		return exit.Answer(exit.Failed)
 	}
 	return nil
 }

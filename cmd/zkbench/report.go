@@ -12,6 +12,8 @@ import (
 	"strings"
 
 	"github.com/zkrecipes/zkrecipes/bench/record"
+	"github.com/zkrecipes/zkrecipes/cmd/zkbench/internal/exit"
+	"github.com/zkrecipes/zkrecipes/cmd/zkbench/internal/output"
 	"github.com/zkrecipes/zkrecipes/cmd/zkbench/internal/report"
 	"github.com/zkrecipes/zkrecipes/internal/helptext"
 )
@@ -55,27 +57,27 @@ func (c command) reportVerb(_ context.Context, args []string) error {
 		return err
 	}
 	if f.NArg() == 0 {
-		return usageError{errors.New("report needs a file of records; zkbench run -record makes one")}
+		return exit.Usage(errors.New("report needs a file of records; zkbench run -record makes one"))
 	}
-	if err := distinct(named{"-html", *html}, named{"-markdown", *markdown}, named{"-insert", *insert}); err != nil {
-		return usageError{err}
+	if err := output.Distinct(output.Named{Flag: "-html", File: *html}, output.Named{Flag: "-markdown", File: *markdown}, output.Named{Flag: "-insert", File: *insert}); err != nil {
+		return exit.Usage(err)
 	}
 	runs, err := readRuns(f.Args()...)
 	if err != nil {
-		return usageError{err}
+		return exit.Usage(err)
 	}
 	sets := report.Group(runs)
 	if *html == "" && *markdown == "" && *figures == "" && *hgrm == "" && *insert == "" {
 		return report.Markdown(c.stdout, sets)
 	}
 	var files files
-	defer files.discard()
+	defer files.Discard()
 	files.add("-html", *html, func(w io.Writer) error { return report.HTML(w, sets, planOf(runs)) })
 	files.add("-markdown", *markdown, func(w io.Writer) error { return report.Markdown(w, sets) })
 	files.figures(*figures, sets)
 	files.percentiles(*hgrm, sets)
 	files.insert(*insert, *figures, sets)
-	return files.commit()
+	return files.Commit()
 }
 
 // planOf returns the output of plan for the records if it is asked no questions. It is "" if no
@@ -90,23 +92,23 @@ func planOf(runs []record.Run) string {
 }
 
 // files are written beside their final paths and moved there when all are complete.
-type files struct{ outputs }
+type files struct{ output.Set }
 
 // add renders a file, unless name is "" or an earlier call has failed.
 func (f *files) add(flag, name string, render func(io.Writer) error) {
-	if o := f.create(flag, name); o != nil {
+	if o := f.Create(flag, name); o != nil {
 		if err := render(o); err != nil {
-			f.err = fmt.Errorf("write %s: %w", name, err)
+			f.Err = fmt.Errorf("write %s: %w", name, err)
 		}
 	}
 }
 
 func (f *files) directory(name string) bool {
-	if name == "" || f.err != nil {
+	if name == "" || f.Err != nil {
 		return false
 	}
-	f.err = os.MkdirAll(name, 0o777)
-	return f.err == nil
+	f.Err = os.MkdirAll(name, 0o777)
+	return f.Err == nil
 }
 
 func (f *files) figures(dir string, sets []report.Set) {
@@ -155,12 +157,12 @@ func between(page, text []byte) ([]byte, error) {
 // insert writes the summary into a page, with figures from the directory figures, unless that
 // is "".
 func (f *files) insert(name, figures string, sets []report.Set) {
-	if name == "" || f.err != nil {
+	if name == "" || f.Err != nil {
 		return
 	}
 	page, err := os.ReadFile(name)
 	if err != nil {
-		f.err = usageError{fmt.Errorf("-insert: %w", err)}
+		f.Err = exit.Usage(fmt.Errorf("-insert: %w", err))
 		return
 	}
 	picture := func(set int, figure report.Figure) string {
@@ -175,12 +177,12 @@ func (f *files) insert(name, figures string, sets []report.Set) {
 	}
 	var b bytes.Buffer
 	if err := report.Summary(&b, sets, picture); err != nil {
-		f.err = err
+		f.Err = err
 		return
 	}
 	whole, err := between(page, b.Bytes())
 	if err != nil {
-		f.err = usageError{errors.Join(fmt.Errorf("-insert %s", name), err)}
+		f.Err = exit.Usage(errors.Join(fmt.Errorf("-insert %s", name), err))
 		return
 	}
 	f.add("-insert", name, func(w io.Writer) error {

@@ -27,6 +27,12 @@ var recipeFamilies = []string{
 // rooms are the packages of the command line's verbs.
 var rooms = []string{"cmd/zkrecipes/internal/run", "cmd/zkrecipes/internal/look", "cmd/zkrecipes/internal/data"}
 
+// figures are the packages of zkbench that make something of records, or combine them.
+var figures = []string{
+	"cmd/zkbench/internal/compare", "cmd/zkbench/internal/plan", "cmd/zkbench/internal/report", "cmd/zkbench/internal/slo",
+	"cmd/zkbench/internal/table", "cmd/zkbench/internal/traffic", "cmd/zkbench/internal/validity", "cmd/zkbench/internal/workers",
+}
+
 // walls list the packages on which a package must not depend, directly or indirectly. A name
 // that ends with "/..." means a package and all packages below it. Packages of other modules
 // have their full name. Tests may import any package.
@@ -59,8 +65,12 @@ var walls = []struct {
 		"recipes are built on sessions and lines, not the other way round",
 	},
 	{
-		[]string{"bench/...", "cmd/zkbench/internal/..."}, []string{"recipes/zookeeper/...", "host/...", "plugin/...", "internal/rpc/...", "internal/zkserver", "internal/ensemble/...", client},
+		append([]string{"bench/..."}, figures...), []string{"recipes/zookeeper/...", "host/...", "plugin/...", "internal/rpc/...", "internal/zkserver", "internal/ensemble/...", client},
 		"the benchmark uses only the contract: cmd/zkbench passes it an opener",
+	},
+	{
+		figures, []string{"cmd/zkbench/internal/exit", "cmd/zkbench/internal/machine", "cmd/zkbench/internal/output", "cmd/zkbench/internal/servers", "cmd/zkbench/internal/transport"},
+		"figures know no flags, files or servers",
 	},
 	{
 		[]string{"host", "host/hostconfig", "cmd/zkrecipes/...", "examples/..."}, []string{"recipes/zookeeper/...", "bench/...", "internal/zkserver", client, kerberos + "..."},

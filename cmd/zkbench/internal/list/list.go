@@ -1,6 +1,8 @@
-package main
+// Package list has flags whose value is a list.
+package list
 
 import (
+	"flag"
 	"fmt"
 	"regexp"
 	"slices"
@@ -8,8 +10,12 @@ import (
 	"strings"
 )
 
-// list is the flag of a list of values, without any that is given twice: -count is for
-// repetitions.
+// Flag returns the flag of a list of values, without any that is given twice: -count is for
+// repetitions. parse parses one value.
+func Flag[T comparable](values *[]T, parse func(string) (T, error)) flag.Value {
+	return list[T]{values, parse}
+}
+
 type list[T comparable] struct {
 	values *[]T
 	parse  func(string) (T, error)
@@ -85,7 +91,8 @@ func following(n, step int) int {
 	}
 }
 
-func parsePositive(s string) (int, error) {
+// Positive parses a number of at least 1.
+func Positive(s string) (int, error) {
 	n, err := strconv.Atoi(s)
 	if err != nil || n < 1 {
 		return 0, fmt.Errorf("%q is not a number of at least 1", s)

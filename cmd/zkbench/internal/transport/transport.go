@@ -1,4 +1,5 @@
-package main
+// Package transport has the ways from zkbench to the recipes, for -via.
+package transport
 
 import (
 	"bufio"
@@ -6,13 +7,14 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"net"
 	"os"
 	"os/exec"
 	"path/filepath"
 	"strings"
 
 	"github.com/zkrecipes/zkrecipes/bench"
+	"github.com/zkrecipes/zkrecipes/cmd/zkbench/internal/exit"
+	"github.com/zkrecipes/zkrecipes/cmd/zkbench/internal/servers"
 	"github.com/zkrecipes/zkrecipes/host"
 	"github.com/zkrecipes/zkrecipes/internal/relay"
 	"github.com/zkrecipes/zkrecipes/recipes"
@@ -21,72 +23,71 @@ import (
 
 // Names of the transports, for -via.
 const (
-	direct    = "direct"
-	inprocess = "inprocess"
-	byRelay   = "relay"
-	plugin    = "plugin"
+	Direct    = "direct"
+	InProcess = "inprocess"
+	Relay     = "relay"
+	Plugin    = "plugin"
 )
 
-// launcher prepares a transport. cfg is the configuration of its sessions. The launcher adds
-// the end of everything that it starts to end, and writes messages for the user with say.
-type launcher func(ctx context.Context, s settings, cfg recipes.SessionConfig, end *cleanup, say say) (bench.Transport, error)
+// Launcher prepares a transport. cfg is the configuration of its sessions, and plugin the
+// executable of -plugin, if that is given. The launcher adds the end of everything that it
+// starts to end, and writes messages for the user with say.
+type Launcher func(ctx context.Context, plugin string, cfg recipes.SessionConfig, end *exit.Cleanup, say Say) (bench.Transport, error)
 
-type say func(format string, args ...any)
+// Say writes a message for the user.
+type Say func(format string, args ...any)
 
-var transports = map[string]launcher{
-	direct: func(context.Context, settings, recipes.SessionConfig, *cleanup, say) (bench.Transport, error) {
+// All are the launchers by their names.
+var All = map[string]Launcher{
+	Direct: func(context.Context, string, recipes.SessionConfig, *exit.Cleanup, Say) (bench.Transport, error) {
 		return bench.Transport{Open: zookeeper.Open}, nil
 	},
-	inprocess: launchInProcess,
-	byRelay:   launchRelay,
-	plugin:    launchPlugin,
+	InProcess: launchInProcess,
+	Relay:     launchRelay,
+	Plugin:    launchPlugin,
 }
 
-// launch prepares the transports of the flags, and opens a session over each, so that a
-// transport that does not work fails before the first trial.
-func (c command) launch(ctx context.Context, s settings, cfg recipes.SessionConfig, end *cleanup) ([]bench.Transport, error) {
-	var all []bench.Transport
-	for _, name := range s.via {
-		t, err := c.transports[name](ctx, s, cfg, end, c.say)
-		if err != nil {
-			return nil, fmt.Errorf("prepare -via %s: %w", name, err)
-		}
-		t.Name = name
-		session, err := t.Open(ctx, cfg)
-		if err == nil {
-			err = session.Close(ctx)
-		}
-		if err != nil {
-			return nil, fmt.Errorf("try -via %s: %w", name, err)
-		}
-		all = append(all, t)
+// Launch prepares a transport by its name, and opens a session over it, so that one that does not
+// work fails before the first trial. See Launcher for the arguments.
+func Launch(ctx context.Context, all map[string]Launcher, name, plugin string, cfg recipes.SessionConfig, end *exit.Cleanup, say Say) (bench.Transport, error) {
+	t, err := all[name](ctx, plugin, cfg, end, say)
+	if err != nil {
+		return t, fmt.Errorf("prepare -via %s: %w", name, err)
 	}
-	return all, nil
+	t.Name = name
+	session, err := t.Open(ctx, cfg)
+	if err == nil {
+		err = session.Close(ctx)
+	}
+	if err != nil {
+		return t, fmt.Errorf("try -via %s: %w", name, err)
+	}
+	return t, nil
 }
 
 // launchInProcess calls the library through gRPC in memory: the cost of the plugin without a
 // second process.
-func launchInProcess(_ context.Context, _ settings, _ recipes.SessionConfig, end *cleanup, _ say) (bench.Transport, error) {
+func launchInProcess(_ context.Context, _ string, _ recipes.SessionConfig, end *exit.Cleanup, _ Say) (bench.Transport, error) {
 	p, err := host.InProcess(zookeeper.Open)
 	if err != nil {
 		return bench.Transport{}, err
 	}
-	end.add(func() error { return p.Close(context.Background()) })
+	end.Add(func() error { return p.Close(context.Background()) })
 	return bench.Transport{Open: p.Open}, nil
 }
 
 // launchRelay calls the library through a second process that copies the traffic of the servers.
 // No plugin can be faster, because it is a second process too and does more. The difference to
 // -via plugin is the plugin's own cost.
-func launchRelay(_ context.Context, _ settings, cfg recipes.SessionConfig, end *cleanup, _ say) (bench.Transport, error) {
-	if cfg.TLS != nil && cfg.TLS.ServerName == "" && hosts(cfg.Servers) > 1 {
+func launchRelay(_ context.Context, _ string, cfg recipes.SessionConfig, end *exit.Cleanup, _ Say) (bench.Transport, error) {
+	if cfg.TLS != nil && cfg.TLS.ServerName == "" && servers.Hosts(cfg.Servers) > 1 {
 		return bench.Transport{}, errors.New("behind a relay a session cannot know which server's name to expect; give -tls-server-name with a name that is in all certificates, or only one of -servers")
 	}
 	self, err := os.Executable()
 	if err != nil {
 		return bench.Transport{}, err
 	}
-	child := exec.Command(self, append([]string{relayVerbName}, cfg.Servers...)...)
+	child := exec.Command(self, append([]string{RelayVerb}, cfg.Servers...)...)
 	child.Stderr = os.Stderr
 	life, err := child.StdinPipe()
 	if err != nil {
@@ -99,7 +100,7 @@ func launchRelay(_ context.Context, _ settings, cfg recipes.SessionConfig, end *
 	if err := child.Start(); err != nil {
 		return bench.Transport{}, err
 	}
-	end.add(func() error {
+	end.Add(func() error {
 		life.Close()
 		return child.Wait()
 	})
@@ -116,23 +117,13 @@ func launchRelay(_ context.Context, _ settings, cfg recipes.SessionConfig, end *
 	}, nil
 }
 
-// hosts returns the number of different hosts of servers.
-func hosts(servers []string) int {
-	names := map[string]bool{}
-	for _, server := range servers {
-		host, _, _ := net.SplitHostPort(server)
-		names[host] = true
-	}
-	return len(names)
-}
+// RelayVerb is the verb with which zkbench starts itself as a relay.
+const RelayVerb = "relay"
 
-// relayVerbName is the verb with which zkbench starts itself as a relay.
-const relayVerbName = "relay"
-
-// relayVerb starts a relay for each of the servers, and writes their addresses on one line. It
+// ServeRelay starts a relay for each of the servers, and writes their addresses on one line. It
 // ends when life, a pipe from the parent process, is closed, which happens however the parent
 // ends. It ignores interrupts of the terminal, which are meant for the parent.
-func (c command) relayVerb(life io.Reader, servers []string) error {
+func ServeRelay(stdout io.Writer, life io.Reader, servers []string) error {
 	var addrs []string
 	for _, server := range servers {
 		r, err := relay.Listen([]string{server}, nil)
@@ -142,15 +133,15 @@ func (c command) relayVerb(life io.Reader, servers []string) error {
 		defer r.Cut()
 		addrs = append(addrs, r.Addr())
 	}
-	if _, err := fmt.Fprintln(c.stdout, strings.Join(addrs, ",")); err != nil {
+	if _, err := fmt.Fprintln(stdout, strings.Join(addrs, ",")); err != nil {
 		return err
 	}
 	_, _ = io.Copy(io.Discard, life)
 	return nil
 }
 
-func launchPlugin(ctx context.Context, s settings, _ recipes.SessionConfig, end *cleanup, say say) (bench.Transport, error) {
-	path, err := findPlugin(ctx, s.plugin, end, say)
+func launchPlugin(ctx context.Context, plugin string, _ recipes.SessionConfig, end *exit.Cleanup, say Say) (bench.Transport, error) {
+	path, err := findPlugin(ctx, plugin, end, say)
 	if err != nil {
 		return bench.Transport{}, err
 	}
@@ -158,7 +149,7 @@ func launchPlugin(ctx context.Context, s settings, _ recipes.SessionConfig, end 
 	if err != nil {
 		return bench.Transport{}, err
 	}
-	end.add(func() error { return p.Close(context.Background()) })
+	end.Add(func() error { return p.Close(context.Background()) })
 	return bench.Transport{Open: p.Open, Processes: func() []int { return []int{p.PID()} }}, nil
 }
 
@@ -167,7 +158,7 @@ const modulePath = "github.com/zkrecipes/zkrecipes"
 // findPlugin returns the path of the plugin's executable: the given one, or else the one that
 // host.Find finds. Under `go run` there may be none. Then it builds one, if the working directory
 // belongs to this module.
-func findPlugin(ctx context.Context, given string, end *cleanup, say say) (string, error) {
+func findPlugin(ctx context.Context, given string, end *exit.Cleanup, say Say) (string, error) {
 	if given != "" {
 		return given, nil
 	}
@@ -184,7 +175,7 @@ func findPlugin(ctx context.Context, given string, end *cleanup, say say) (strin
 	if err != nil {
 		return "", err
 	}
-	end.add(func() error { return os.RemoveAll(dir) })
+	end.Add(func() error { return os.RemoveAll(dir) })
 	build := exec.CommandContext(ctx, "go", "build", "-o", dir+string(filepath.Separator), modulePath+"/cmd/"+host.PluginName)
 	build.Env = append(os.Environ(), "CGO_ENABLED=0")
 	if out, err := build.CombinedOutput(); err != nil {

@@ -1,4 +1,4 @@
-package main
+package servers
 
 import (
 	"reflect"
@@ -28,7 +28,7 @@ func TestSrvrHasVersionAndMode(t *testing.T) {
 }
 
 func TestMntrIsReadAndAddedUp(t *testing.T) {
-	got := parseMntr("zk_version\t3.8.0-x, built on y\nzk_packets_received\t12\nzk_avg_latency\t0.5\nnonsense\n")
+	got := ParseMntr("zk_version\t3.8.0-x, built on y\nzk_packets_received\t12\nzk_avg_latency\t0.5\nnonsense\n")
 	if want := map[string]float64{"packets_received": 12, "avg_latency": 0.5}; !reflect.DeepEqual(got, want) {
 		t.Errorf("%v; want %v", got, want)
 	}

@@ -1,4 +1,4 @@
-package main
+package servers
 
 import (
 	"cmp"
@@ -6,25 +6,29 @@ import (
 	"flag"
 	"fmt"
 	"maps"
+	"net"
 	"slices"
 	"strings"
 
+	"github.com/zkrecipes/zkrecipes/cmd/zkbench/internal/exit"
+	"github.com/zkrecipes/zkrecipes/cmd/zkbench/internal/list"
 	"github.com/zkrecipes/zkrecipes/internal/helptext"
 	"github.com/zkrecipes/zkrecipes/internal/secret"
 	"github.com/zkrecipes/zkrecipes/recipes"
 )
 
-// where has the flags for the servers, which several verbs share.
-type where struct {
-	servers  []string
-	ensemble int
+// Flags are the flags for the servers, which several verbs share.
+type Flags struct {
+	Servers  []string // running servers; none for those that zkbench starts
+	Ensemble int      // how many real servers to start; 0 for an embedded one
 	embedded bool
 	access   access
 }
 
-func (w *where) add(f *flag.FlagSet) {
+// Add adds the flags.
+func (w *Flags) Add(f *flag.FlagSet) {
 	f.BoolVar(&w.embedded, "embedded", false, "measure a server inside zkbench (the default): it needs no other software and\nkeeps everything in memory, so its speed says nothing about real servers")
-	f.IntVar(&w.ensemble, "ensemble", 0, helptext.Common("start this `number` of real ZooKeeper servers on this machine, 1 or 3, for the run;\nneeds Java and ZooKeeper (ZOOKEEPER_HOME, or Debian's package zookeeper)"))
+	f.IntVar(&w.Ensemble, "ensemble", 0, helptext.Common("start this `number` of real ZooKeeper servers on this machine, 1 or 3, for the run;\nneeds Java and ZooKeeper (ZOOKEEPER_HOME, or Debian's package zookeeper)"))
 	f.Var(connectString{w}, "servers", helptext.Common("`list` of host:port of running servers, with the chroot after the last one, if any"))
 	f.BoolVar(&w.access.tls, "tls", false, "connect to -servers by TLS, and trust the system's certificates; the other -tls flags\nimply it")
 	w.access.values = map[string]*string{}
@@ -33,7 +37,8 @@ func (w *where) add(f *flag.FlagSet) {
 	}
 }
 
-func (w *where) check(given map[string]bool) error {
+// Check returns an error if the given flags contradict each other.
+func (w *Flags) Check(given map[string]bool) error {
 	var places []string
 	for _, name := range []string{"embedded", "ensemble", "servers"} {
 		if given[name] {
@@ -45,21 +50,21 @@ func (w *where) check(given map[string]bool) error {
 		return fmt.Errorf("%s exclude each other; give one", strings.Join(places, " and "))
 	case given["embedded"] && !w.embedded:
 		return errors.New("-embedded=false names no other server; give -ensemble or -servers")
-	case given["ensemble"] && w.ensemble != 1 && w.ensemble != 3:
-		return fmt.Errorf("-ensemble %d: it is 1 or 3", w.ensemble)
+	case given["ensemble"] && w.Ensemble != 1 && w.Ensemble != 3:
+		return fmt.Errorf("-ensemble %d: it is 1 or 3", w.Ensemble)
 	}
 	return w.access.check(given)
 }
 
 // connectString is the flag of the servers.
-type connectString struct{ *where }
+type connectString struct{ *Flags }
 
 // String is called by package flag on zero values too.
 func (c connectString) String() string {
-	if c.where == nil {
+	if c.Flags == nil {
 		return ""
 	}
-	return strings.Join(c.servers, ",") + c.access.chroot
+	return strings.Join(c.Servers, ",") + c.access.chroot
 }
 
 func (c connectString) Set(s string) error {
@@ -68,10 +73,11 @@ func (c connectString) Set(s string) error {
 		return err
 	}
 	c.access.chroot = chroot
-	return list[string]{&c.servers, parseServer}.Set(strings.Join(servers, ","))
+	return list.Flag(&c.Servers, parseServer).Set(strings.Join(servers, ","))
 }
 
-func (w *where) inside() bool { return w.ensemble == 0 && len(w.servers) == 0 }
+// Inside reports whether the server is embedded.
+func (w *Flags) Inside() bool { return w.Ensemble == 0 && len(w.Servers) == 0 }
 
 // access has the flags for access to running servers. They have the names of the configuration
 // of zkrecipes (package hostconfig). A secret is never an argument, because all users of the
@@ -131,11 +137,17 @@ func (a access) check(given map[string]bool) error {
 	return nil
 }
 
+// TLSNeedsName reports whether a session that is not told its server's name, as behind a relay,
+// cannot verify the certificate.
+func (w *Flags) TLSNeedsName() bool {
+	return w.access.encrypted() && w.access.get("tls-server-name") == "" && Hosts(w.Servers) > 1
+}
+
 func (a access) encrypted() bool {
 	return a.tls || a.get("tls-ca-file")+a.get("tls-certificate-file")+a.get("tls-key-file")+a.get("tls-key-env")+a.get("tls-server-name") != ""
 }
 
-// config returns the configuration of sessions on the servers. An error is a usageError, and
+// config returns the configuration of sessions on the servers. An error is exit.Usage, and
 // contains no secret.
 func (a access) config(servers []string) (recipes.SessionConfig, error) {
 	cfg := recipes.SessionConfig{Servers: servers, Chroot: cmp.Or(a.get("chroot"), a.chroot)}
@@ -157,7 +169,7 @@ func (a access) config(servers []string) (recipes.SessionConfig, error) {
 		_, err = cfg.Normalize()
 	}
 	if err != nil {
-		return recipes.SessionConfig{}, usageError{err}
+		return recipes.SessionConfig{}, exit.Usage(err)
 	}
 	return cfg, nil
 }
@@ -180,4 +192,22 @@ func (a access) content(of string) (content []byte, err error) {
 		return nil, fmt.Errorf("-%s: %w", source, err)
 	}
 	return content, nil
+}
+
+func parseServer(s string) (string, error) {
+	cfg, err := recipes.SessionConfig{Servers: []string{s}}.Normalize()
+	if err != nil {
+		return "", err
+	}
+	return cfg.Servers[0], nil
+}
+
+// Hosts returns the number of different hosts of servers.
+func Hosts(servers []string) int {
+	names := map[string]bool{}
+	for _, server := range servers {
+		host, _, _ := net.SplitHostPort(server)
+		names[host] = true
+	}
+	return len(names)
 }

@@ -1,4 +1,4 @@
-package main
+package machine
 
 import (
 	"os"
@@ -10,9 +10,9 @@ import (
 	"github.com/zkrecipes/zkrecipes/internal/probe"
 )
 
-// childrenCPU returns the processor time, in seconds, of the running Java processes that this
+// ServersCPU returns the processor time, in seconds, of the running Java processes that this
 // process has started. It returns false if no such process runs.
-func childrenCPU() (seconds float64, ok bool) {
+func ServersCPU() (seconds float64, ok bool) {
 	all, _ := procfs.AllProcs()
 	for _, p := range all {
 		// On an error the process has ended.

@@ -1,4 +1,4 @@
-package main
+package servers
 
 import (
 	"flag"
@@ -21,15 +21,15 @@ func TestServersMayBeAConnectString(t *testing.T) {
 		{args: []string{"-servers", "h1/app,h2/app"}, wrong: "the chroot follows the last server"},
 		{args: []string{"-servers", "h1,h1/app"}, wrong: "h1:2181 is given twice"},
 	} {
-		var w where
+		var w Flags
 		f := flag.NewFlagSet("", flag.ContinueOnError)
 		f.SetOutput(io.Discard)
-		w.add(f)
+		w.Add(f)
 		given := map[string]bool{}
 		err := f.Parse(test.args)
 		if err == nil {
 			f.Visit(func(f *flag.Flag) { given[f.Name] = true })
-			err = w.check(given)
+			err = w.Check(given)
 		}
 		if test.wrong != "" {
 			if err == nil || !strings.Contains(err.Error(), test.wrong) {
@@ -37,7 +37,7 @@ func TestServersMayBeAConnectString(t *testing.T) {
 			}
 			continue
 		}
-		cfg, wrong := w.access.config(w.servers)
+		cfg, wrong := w.access.config(w.Servers)
 		if err != nil || wrong != nil || cfg.Chroot != test.chroot || !slices.Equal(cfg.Servers, []string{"h1:2181", "h2:2181"}) {
 			t.Errorf("%q: %v, %v: %+v", test.args, err, wrong, cfg)
 		}

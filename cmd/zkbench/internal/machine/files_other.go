@@ -1,5 +1,5 @@
 //go:build !unix
 
-package main
+package machine
 
 func mostOpenFiles() (int, bool) { return 0, false }

@@ -1,4 +1,4 @@
-package main
+package servers
 
 import (
 	"context"
@@ -6,13 +6,12 @@ import (
 	"errors"
 	"fmt"
 	"regexp"
-	"slices"
 	"strconv"
 	"strings"
 	"time"
 
-	"github.com/zkrecipes/zkrecipes/bench/load"
 	"github.com/zkrecipes/zkrecipes/bench/record"
+	"github.com/zkrecipes/zkrecipes/cmd/zkbench/internal/exit"
 	"github.com/zkrecipes/zkrecipes/internal/english"
 	"github.com/zkrecipes/zkrecipes/internal/fourletter"
 	"github.com/zkrecipes/zkrecipes/recipes"
@@ -64,14 +63,11 @@ func (w words) describe(ctx context.Context) (record.Server, error) {
 // the build did not replace.
 var commit = regexp.MustCompile(`-([0-9a-f]{40}|\$\{.*\})$`)
 
-// pairs also reads files of /proc and of control groups, which have the form of answers.
-func pairs(text, separator string) map[string]string { return fourletter.Pairs(text, separator) }
-
 // parseSrvr returns the version and the mode in a reply to srvr, each "" if it is missing. The
 // mode must not depend on which server of an ensemble has replied, because compare distinguishes
 // environments by it.
 func parseSrvr(answer string) (version, mode string) {
-	found := pairs(answer, ": ")
+	found := fourletter.Pairs(answer, ": ")
 	version, _, _ = strings.Cut(found["Zookeeper version"], ",")
 	if mode = found["Mode"]; mode != "" && mode != "standalone" {
 		mode = "ensemble"
@@ -79,9 +75,9 @@ func parseSrvr(answer string) (version, mode string) {
 	return commit.ReplaceAllString(version, ""), mode
 }
 
-// wantedFigures are the servers' figures that a record should have, by mntr's names without
+// Wanted are the servers' figures that a record should have, by mntr's names without
 // zk_. Not all versions of ZooKeeper have them.
-var wantedFigures = []string{
+var Wanted = []string{
 	"packets_received", "packets_sent", "watch_count", "znode_count", "approximate_data_size",
 	"cnt_fsynctime", "sum_fsynctime", "commit_count", "proposal_count",
 	"sum_jvm_pause_time_ms", "process_cpu_seconds",
@@ -97,16 +93,17 @@ func (w words) mntr(ctx context.Context) (map[string]float64, error) {
 		if err != nil {
 			return map[string]float64{}, ctx.Err()
 		}
-		for name, value := range parseMntr(answer) {
+		for name, value := range ParseMntr(answer) {
 			sum[name] += value
 		}
 	}
 	return sum, ctx.Err()
 }
 
-func parseMntr(answer string) map[string]float64 {
+// ParseMntr returns the figures in a reply to mntr, by their names without zk_.
+func ParseMntr(answer string) map[string]float64 {
 	figures := map[string]float64{}
-	for name, value := range pairs(answer, "\t") {
+	for name, value := range fourletter.Pairs(answer, "\t") {
 		if v, err := strconv.ParseFloat(value, 64); err == nil {
 			figures[strings.TrimPrefix(name, "zk_")] = v
 		}
@@ -114,22 +111,13 @@ func parseMntr(answer string) map[string]float64 {
 	return figures
 }
 
-// connections is how many connections the experiment needs at once from this machine.
-func (s settings) connections() int {
-	n := slices.Max(s.Contenders)
-	if slices.Contains(s.Workloads, load.Many) {
-		n *= s.Lines
-	}
-	return n
-}
-
-// admits returns a usageError if the servers' maxClientCnxns is too low for that many
+// Admits returns exit.Usage if the servers' maxClientCnxns is too low for that many
 // connections from one address. It returns nil if a server does not report its limit.
-func (s server) admits(ctx context.Context, needed int) error {
+func (s Server) Admits(ctx context.Context, needed int) error {
 	allowed := 0
 	for _, addr := range s.words.addrs {
 		conf, _ := s.words.ask(ctx, addr, "conf")
-		limit, err := strconv.Atoi(pairs(conf, "=")["maxClientCnxns"])
+		limit, err := strconv.Atoi(fourletter.Pairs(conf, "=")["maxClientCnxns"])
 		if err != nil || limit == 0 {
 			return nil
 		}
@@ -138,6 +126,6 @@ func (s server) admits(ctx context.Context, needed int) error {
 	if needed <= allowed {
 		return nil
 	}
-	return usageError{fmt.Errorf("%d sessions are needed at once, and the servers allow %s from one address (maxClientCnxns); raise it, use fewer -contenders, or spread them over machines with -join",
-		needed, english.Count(allowed, "connection"))}
+	return exit.Usage(fmt.Errorf("%d sessions are needed at once, and the servers allow %s from one address (maxClientCnxns); raise it, use fewer -contenders, or spread them over machines with -join",
+		needed, english.Count(allowed, "connection")))
 }

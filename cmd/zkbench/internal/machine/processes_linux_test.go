@@ -1,15 +1,13 @@
-package main
+package machine
 
 import (
 	"math"
 	"os"
 	"os/exec"
 	"path/filepath"
-	"syscall"
 	"testing"
 
 	"github.com/zkrecipes/zkrecipes/internal/testing/must"
-	"github.com/zkrecipes/zkrecipes/internal/testing/watchdog"
 )
 
 // A trial of a tenth of a second would have only ten steps of a hundredth.
@@ -22,26 +20,10 @@ func TestTheServersProcessorTimeHasNoSteps(t *testing.T) {
 	defer cmd.Process.Kill()
 	used := 0.0
 	for used == 0 && t.Context().Err() == nil {
-		used, _ = childrenCPU()
+		used, _ = ServersCPU()
 	}
 	if steps := 100 * used; math.Abs(steps-math.Round(steps)) < 1e-6 {
 		t.Errorf("%v s, a multiple of a hundredth", used)
-	}
-}
-
-func TestInterruptKillsAVerbThatOnlyReadsFiles(t *testing.T) {
-	ctx := watchdog.Bounded(t)
-	for _, verb := range offline {
-		file := filepath.Join(t.TempDir(), "fifo")
-		must.Do(t, syscall.Mkfifo(file, 0o600))
-		cmd := exec.CommandContext(ctx, "zkbench", verb, file, file)
-		must.Do(t, cmd.Start())
-		writer := must.Get(os.OpenFile(file, os.O_WRONLY, 0))(t) // waits until the verb reads
-		defer writer.Close()
-		must.Do(t, cmd.Process.Signal(os.Interrupt))
-		if err := cmd.Wait(); cmd.ProcessState.Sys().(syscall.WaitStatus).Signal() != syscall.SIGINT {
-			t.Errorf("%s: %v", verb, err)
-		}
 	}
 }
 
