@@ -116,10 +116,10 @@ func TestMistakesArePlantedTogether(t *testing.T) {
 }
 
 func TestSurvivorsHaveReasons(t *testing.T) {
-	known := must.Get(readList(filepath.Join("..", "..", "..", list)))(t)
+	known := must.Get(readList(filepath.Join("..", root, list)))(t)
 	for id := range known {
 		file, _, _ := strings.Cut(id, ": ")
-		mutants, err := newFinder(filepath.Join("..", "..", "..", file))
+		mutants, err := newFinder(filepath.Join("..", root, file))
 		if err != nil {
 			t.Errorf("%s: %v", id, err)
 			continue

@@ -1,5 +1,9 @@
 // Command mutants plants mistakes in the source, one at a time, and lists those that no fast
-// test notices. It negates conditions or ignores a part of them, drops statements and moves
+// test notices:
+//
+//	go -C tools run ./mutants -sample 40
+//
+// It negates conditions or ignores a part of them, drops statements and moves
 // boundaries by one. It leaves elements out of a list (the check in a transaction), and
 // swaps true and false (the watch of a read). It exchanges neighbouring statements that
 // both call something, and calls another function of the package with the same signature.
@@ -32,6 +36,7 @@ import (
 )
 
 const (
+	root   = ".." // of the module; this is a command of the module tools
 	module = "github.com/zkrecipes/zkrecipes"
 	list   = "testdata/mutants.txt"
 	wanted = 0.9
@@ -67,6 +72,9 @@ func main() {
 	length := flag.Duration("for", 8*time.Minute, "maximum time for each target; mistakes not tried by then are not counted")
 	flag.Parse()
 	names, err := regexp.Compile(*match)
+	if err == nil {
+		err = os.Chdir(root)
+	}
 	if err == nil {
 		err = run(*sample, *seed, *only, names, *length)
 	}

@@ -1,5 +1,5 @@
 // Package planted switches on the mistakes that command mutants plants in a copy of the
-// source. No committed source imports it, except the command itself.
+// source. Only the command and those copies import it.
 package planted
 
 import (

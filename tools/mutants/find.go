@@ -366,7 +366,7 @@ func plant(file string, mutants []mutant) ([]byte, error) {
 	if err != nil {
 		return nil, err
 	}
-	edits := []edit{{offset: int(parsed.Name.End()) - 1, text: "; import \"" + module + "/internal/testing/mutants/planted\""}}
+	edits := []edit{{offset: int(parsed.Name.End()) - 1, text: "; import \"" + module + "/" + switches + "\""}}
 	for _, m := range mutants {
 		edits = append(edits, m.edits(m.number)...)
 	}

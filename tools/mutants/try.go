@@ -3,6 +3,7 @@ package main
 import (
 	"bytes"
 	"context"
+	_ "embed"
 	"encoding/json"
 	"fmt"
 	"os"
@@ -15,7 +16,7 @@ import (
 	"sync"
 	"time"
 
-	"github.com/zkrecipes/zkrecipes/internal/testing/mutants/planted"
+	"github.com/zkrecipes/zkrecipes/tools/mutants/planted"
 )
 
 // atOnce is the number of tests that run at the same time, each in its own process.
@@ -93,7 +94,7 @@ func build(t target, mutants []mutant, work string) (binaries map[string]string,
 			binaries = make(map[string]string)
 			for i, dir := range dirs {
 				binary := filepath.Join(work, fmt.Sprintf("%d.test", i))
-				if out, err := exec.Command("go", "test", "-overlay", overlay, "-c", "-o", binary, "./"+dir).CombinedOutput(); err != nil {
+				if out, err := exec.Command("go", "test", "-vet=off", "-overlay", overlay, "-c", "-o", binary, "./"+dir).CombinedOutput(); err != nil {
 					return nil, nil, fmt.Errorf("compile the tests of %s: %w\n%s", dir, err, out)
 				}
 				if _, err := os.Stat(binary); err == nil { // a package without tests has no binary
@@ -109,6 +110,14 @@ func build(t target, mutants []mutant, work string) (binaries map[string]string,
 		}
 	}
 }
+
+// switches is the package that the files with mistakes import, to switch the mistakes on. It
+// exists only in the overlay: a copy of package planted, which is in another module. Vet cannot
+// read it.
+const switches = "internal/testing/planted"
+
+//go:embed planted/planted.go
+var planting []byte
 
 // write writes the files with mistakes, and the overlay that names them.
 func write(mutants []mutant, work string) (string, error) {
@@ -132,6 +141,14 @@ func write(mutants []mutant, work string) (string, error) {
 		}
 		replace[full] = copied
 	}
+	copied, err := filepath.Abs(filepath.Join(filepath.FromSlash(switches), "planted.go"))
+	if err != nil {
+		return "", err
+	}
+	replace[copied] = filepath.Join(work, "planted.go")
+	if err := os.WriteFile(replace[copied], planting, 0o600); err != nil {
+		return "", err
+	}
 	overlay := filepath.Join(work, "overlay.json")
 	text, err := json.Marshal(map[string]any{"Replace": replace})
 	if err != nil {
@@ -144,7 +161,7 @@ func write(mutants []mutant, work string) (string, error) {
 func copyOf(file string) string { return strings.ReplaceAll(file, "/", "_") }
 
 // position matches the position of a compiler error.
-var position = regexp.MustCompile(`(?m)^(?:vet: )?(\S+\.go):(\d+):\d+: `)
+var position = regexp.MustCompile(`(?m)^(\S+\.go):(\d+):\d+: `)
 
 // compile compiles the packages and returns the lines with compiler errors.
 func compile(overlay string, t target) (broken map[string]bool, err error) {
