@@ -62,7 +62,7 @@ func (l *Line) Enter(ctx context.Context, o Options) (*Hold, error) {
 	if err := ctx.Err(); err != nil {
 		return nil, err
 	}
-	if l.hands() {
+	if l.canHandOff() {
 		hold, err := l.enterByHandoff(ctx, o)
 		if !errors.Is(err, session.ErrNoBareZnode) {
 			return hold, err
@@ -73,17 +73,17 @@ func (l *Line) Enter(ctx context.Context, o Options) (*Hold, error) {
 	if err != nil {
 		return nil, err
 	}
-	return l.stay(ctx, path, o)
+	return l.waitOrLeave(ctx, path, o)
 }
 
-func (l *Line) stay(ctx context.Context, path string, o Options) (*Hold, error) {
+func (l *Line) waitOrLeave(ctx context.Context, path string, o Options) (*Hold, error) {
 	var hold *Hold
 	var err error
 	if o.Admit != nil {
 		err = o.Admit(ctx)
 	}
 	if err == nil {
-		hold, err = l.wait(ctx, gopath.Base(path), o)
+		hold, err = l.awaitGrant(ctx, gopath.Base(path), o)
 	}
 	if err != nil {
 		return nil, l.AfterLeaving(ctx, l.Session.Delete(path), err)
@@ -107,7 +107,7 @@ func (l *Line) AfterLeaving(ctx context.Context, deletion <-chan error, err erro
 	}
 }
 
-func (l *Line) wait(ctx context.Context, name string, o Options) (*Hold, error) {
+func (l *Line) awaitGrant(ctx context.Context, name string, o Options) (*Hold, error) {
 	permits := max(l.Permits, 1)
 	var armed Watches
 	for {
