@@ -135,11 +135,11 @@ func TestImportsRunOneWay(t *testing.T) {
 				continue
 			}
 			found = true
-			// A package of the same wall on the way is reported by itself.
+			// A package of the same wall on the path is reported by itself.
 			end := func(p string) bool { return matches(p, wall.never) || matches(p, wall.packages) }
-			for _, way := range ways(imports, pkg, end) {
-				if matches(way[len(way)-1], wall.never) {
-					t.Errorf("%s: %s", strings.Join(way, " imports "), wall.why)
+			for _, chain := range chains(imports, pkg, end) {
+				if matches(chain[len(chain)-1], wall.never) {
+					t.Errorf("%s: %s", strings.Join(chain, " imports "), wall.why)
 				}
 			}
 		}
@@ -210,18 +210,18 @@ func projectImports(t *testing.T) map[string][]string {
 	return imports
 }
 
-// ways returns a path of imports from pkg to each package that it depends on. No path leads
+// chains returns a path of imports from pkg to each package that it depends on. No path leads
 // beyond a package for which end returns true.
-func ways(imports map[string][]string, pkg string, end func(string) bool) (found [][]string) {
+func chains(imports map[string][]string, pkg string, end func(string) bool) (found [][]string) {
 	seen := map[string]bool{pkg: true}
 	for open := [][]string{{pkg}}; len(open) > 0; open = open[1:] {
-		way := open[0]
-		for _, next := range imports[way[len(way)-1]] {
+		chain := open[0]
+		for _, next := range imports[chain[len(chain)-1]] {
 			if seen[next] {
 				continue
 			}
 			seen[next] = true
-			longer := append(slices.Clone(way), next)
+			longer := append(slices.Clone(chain), next)
 			found = append(found, longer)
 			if !end(next) {
 				open = append(open, longer)
