@@ -166,7 +166,7 @@ func (w *handoffWaiter) awaitPredecessor(ctx context.Context, predecessor string
 	_, bare := session.BareData(node.Data)
 	entries := Parse([]string{predecessor}, w.line.Markers...)
 	bare = bare && len(entries) == 1 && entries[0].Bare()
-	woke := wake{predecessor: sight{bare, node.Stat.Version, node.Stat.Czxid}, mine: w.bare.Stat.Czxid}
+	woke := wake{predecessor: predecessorState{bare, node.Stat.Version, node.Stat.Czxid}, mine: w.bare.Stat.Czxid}
 	select {
 	case <-watch.Fired():
 		woke.why, woke.changed = predecessorFired, watch.Changed()
@@ -245,8 +245,8 @@ const (
 	connectionLost                 // the connection on which both were set
 )
 
-// sight holds what a waiter read of its predecessor when it set the watch.
-type sight struct {
+// predecessorState holds what a waiter read of its predecessor when it set the watch.
+type predecessorState struct {
 	bare    bool  // its name and its data are those of a bare znode
 	version int32 // of its data
 	czxid   int64
@@ -254,7 +254,7 @@ type sight struct {
 
 type wake struct {
 	why         reason
-	predecessor sight
+	predecessor predecessorState
 	mine        int64 // the czxid of the waiter's znode
 	changed     bool  // the predecessor's watch reported a change of data, not a deletion
 	gone        bool  // the watch for the deletion of the waiter's znode has fired too
