@@ -65,7 +65,7 @@ func (c command) runAgainst(ctx context.Context, s settings) (err error) {
 		transports = append(transports, bench.Transport{Name: name})
 	}
 	trials := s.experiment(transports, srv.Session).Trials()
-	c.say("%s of trials on %s, against %s", english.Count(len(trials), "pair"), place(srv.About), s.against)
+	c.say("%s of trials on %s, against %s", english.Count(len(trials), "pair"), describeServers(srv.About), s.against)
 	builds := [2]build{
 		{s.against, filepath.Join(dir, "against"), nil},
 		{self, filepath.Join(dir, "this"), nil},
@@ -87,9 +87,9 @@ func (c command) runAgainst(ctx context.Context, s settings) (err error) {
 // the files that are not nil.
 func (c command) pairs(ctx context.Context, trials []bench.Trial, seed uint64, args []string, builds *[2]build, written [2]*output.File) error {
 	progress := c.newProgress(trials)
-	defer progress.end()
+	defer progress.endAll()
 	for done, trial := range trials {
-		progress.begin(trial)
+		progress.beginTrial(trial)
 		var pair [2]record.Run
 		for turn := range pair {
 			i := (turn + done) % 2
@@ -137,7 +137,7 @@ func (c command) compareBuilds(builds [2]build) error {
 	if err != nil {
 		return err
 	}
-	return c.verdict(result)
+	return c.writeComparison(result)
 }
 
 func trialArgs(t bench.Trial, seed uint64) []string {

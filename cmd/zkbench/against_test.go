@@ -32,7 +32,7 @@ import (
 // trials invalid.
 func buildMain() {
 	signal.Ignore(syscall.Signal(25)) // SIGXFSZ: a write beyond ulimit -f is an error, as on a full disk
-	c := command{stdout: os.Stdout, stderr: os.Stderr, transports: maps.Clone(transport.All), terminal: terminal, check: allValid}
+	c := command{stdout: os.Stdout, stderr: os.Stderr, transports: maps.Clone(transport.All), terminal: terminalWidth, check: allValid}
 	if slower := os.Getenv("SLOWER"); slower != "" {
 		by := &slowness{}
 		var err error
@@ -92,7 +92,7 @@ func (s *slowness) holdUp() {
 
 func TestFlagsArePassedToBothBuilds(t *testing.T) {
 	s := defaults()
-	flags := command{transports: transport.All}.flags(&s, "run")
+	flags := command{transports: transport.All}.settingsFlags(&s, "run")
 	must.Do(t, flags.Parse([]string{"-rate", "7", "-arrivals", "constant", "-via", "direct"}))
 	if s.pass(flags); !slices.Equal(s.passed, []string{"-arrivals=constant", "-rate=7"}) {
 		t.Errorf("%q", s.passed)

@@ -110,14 +110,14 @@ func (c command) compareVerb(_ context.Context, args []string) error {
 	if err != nil {
 		return exit.Usage(err)
 	}
-	if err := c.verdict(result); err != nil || result.TooFew == 0 {
+	if err := c.writeComparison(result); err != nil || result.TooFew == 0 {
 		return err
 	}
 	return exit.Answer(exit.TooFew)
 }
 
-// verdict writes the result of a comparison. It returns exit.Answer(exit.Failed) if something became worse.
-func (c command) verdict(result compare.Result) error {
+// writeComparison writes the result of a comparison. It returns exit code 1 if something became worse.
+func (c command) writeComparison(result compare.Result) error {
 	if err := result.Write(c.stdout); err != nil {
 		return err
 	}

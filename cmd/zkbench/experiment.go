@@ -37,7 +37,7 @@ func (c command) experiment(ctx context.Context, s settings, args []string) (err
 	if err := e.Validate(); err != nil {
 		return exit.Usage(err)
 	}
-	crew, err := c.join(ctx, s, &e, end)
+	crew, err := c.joinWorkers(ctx, s, &e, end)
 	if err != nil {
 		return err
 	}
@@ -52,7 +52,7 @@ func (c command) experiment(ctx context.Context, s settings, args []string) (err
 	if crew != nil {
 		env.Details["workers"] = strings.Join(crew.Workers(), "; ")
 	}
-	c.say("%s on %s, seed %d", english.Count(len(e.Trials()), "trial"), place(srv.About), e.Seed)
+	c.say("%s on %s, seed %d", english.Count(len(e.Trials()), "trial"), describeServers(srv.About), e.Seed)
 	sink.Describe(c.results(s.show), env)
 	err = c.measure(ctx, e, crew, known, sink, s.show)
 	if crew != nil && crew.Number() != 1 {
@@ -123,11 +123,11 @@ func (s settings) experiment(transports []bench.Transport, session recipes.Sessi
 // results.
 func (c command) measure(ctx context.Context, e bench.Experiment, crew *workers.Crew, known *history, out *output.Sink, show show) (err error) {
 	trials := e.Trials()
-	records := known.records()
+	records := known.recorded()
 	progress := c.newProgress(trials)
 	e.Progress = progress.enrol
 	defer func() {
-		progress.end()
+		progress.endAll()
 		err = errors.Join(err, c.tabulate(show, records))
 		c.sayInvalid(records)
 	}()
@@ -144,7 +144,7 @@ func (c command) measure(ctx context.Context, e bench.Experiment, crew *workers.
 			progress.skip(trial)
 			continue
 		}
-		progress.begin(trial)
+		progress.beginTrial(trial)
 		r, whole, err := trialOf(running, e, trial, crew)
 		switch {
 		case err == nil:

@@ -48,7 +48,7 @@ func newHistory(runs []record.Run, about record.Server, limit time.Duration) (*h
 	return p, nil
 }
 
-func (p *history) records() (all []record.Record) {
+func (p *history) recorded() (all []record.Record) {
 	for _, run := range p.runs {
 		all = append(all, run.Records...)
 	}
@@ -113,8 +113,8 @@ type ceiling struct {
 
 func (c *ceiling) add(r record.Record) { c.trials = append(c.trials, r) }
 
-// took returns the fastest trials of a combination, by contenders.
-func (c *ceiling) took(of record.Record) map[int]time.Duration {
+// fastestTrials returns the fastest trials of a combination, by contenders.
+func (c *ceiling) fastestTrials(of record.Record) map[int]time.Duration {
 	fastest := map[int]time.Duration{}
 	for _, r := range c.trials {
 		of.Contenders = r.Contenders
@@ -132,7 +132,7 @@ func (c *ceiling) took(of record.Record) map[int]time.Duration {
 // listings, each as long. Workloads that run for a given time, and failovers, need not grow:
 // their power is at least zero. A trial with an unknown time is not too long.
 func (c *ceiling) tooLong(r record.Record) (expected time.Duration, yes bool) {
-	took := c.took(r)
+	took := c.fastestTrials(r)
 	expected, ok := took[r.Contenders]
 	if !ok {
 		expected = extrapolate(took, r.Contenders, leastPower(r.Workload))

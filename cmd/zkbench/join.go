@@ -17,9 +17,9 @@ import (
 // wait that long for a process that has died.
 const controlTimeout = 6 * time.Second
 
-// join meets the other processes, and changes the experiment to this process's part. Without
+// joinWorkers meets the other processes, and changes the experiment to this process's part. Without
 // -join it changes nothing and returns a nil crew.
-func (c command) join(ctx context.Context, s settings, e *bench.Experiment, end *exit.Cleanup) (*workers.Crew, error) {
+func (c command) joinWorkers(ctx context.Context, s settings, e *bench.Experiment, end *exit.Cleanup) (*workers.Crew, error) {
 	if s.join.path == "" {
 		return nil, nil
 	}
@@ -37,7 +37,7 @@ func (c command) join(ctx context.Context, s settings, e *bench.Experiment, end 
 	})
 	c.say("waiting for %s at %s", english.Count(s.join.workers, "worker"), s.join.path)
 	crew, err := workers.Join(ctx, session, workers.Config{
-		Path: s.join.path, Size: s.join.workers, About: self(), Experiment: s.text(), Root: e.Root, Patience: s.join.patience,
+		Path: s.join.path, Size: s.join.workers, About: workerName(), Experiment: s.commonFlags(), Root: e.Root, Patience: s.join.patience,
 	})
 	if err != nil {
 		return nil, err
@@ -52,7 +52,7 @@ func (c command) join(ctx context.Context, s settings, e *bench.Experiment, end 
 	return crew, nil
 }
 
-func self() string {
+func workerName() string {
 	host, err := os.Hostname()
 	if err != nil {
 		host = "unknown host"
@@ -63,7 +63,7 @@ func self() string {
 // inCommon are the flags that all processes of a run must have in common.
 var inCommon = strings.Fields("recipe workload strategy contenders via count seed hold duration warmup workers lines rate arrivals session-timeout delay")
 
-func (s settings) text() (text string) {
+func (s settings) commonFlags() (text string) {
 	for _, name := range inCommon {
 		text += fmt.Sprintf("-%s %s ", name, s.set.Lookup(name).Value)
 	}

@@ -32,7 +32,7 @@ import (
 )
 
 func main() {
-	os.Exit(command{stdout: os.Stdout, stderr: os.Stderr, transports: transport.All, terminal: terminal}.process())
+	os.Exit(command{stdout: os.Stdout, stderr: os.Stderr, transports: transport.All, terminal: terminalWidth}.process())
 }
 
 // offline are the verbs that an interrupt kills, because they only read files.
@@ -62,14 +62,14 @@ func (c command) process() int {
 	return c.run(ctx, os.Args[1:])
 }
 
-type verb struct {
+type verbEntry struct {
 	name, about string
 	run         func(c command, ctx context.Context, args []string) error
 }
 
 // verbs are in the order in which the help lists them.
-func verbs() []verb {
-	return []verb{
+func verbs() []verbEntry {
+	return []verbEntry{
 		{"run", "run an experiment", command.runVerb},
 		{"sweep", "run an experiment with many numbers of contenders, and record it", command.sweepVerb},
 		{"compare", "list what became better or worse between two files of results", command.compareVerb},
@@ -115,8 +115,8 @@ func (c command) run(ctx context.Context, args []string) int {
 	return exit.Code(ctx, c.stderr, "run", exit.Usage(fmt.Errorf("unknown verb %q%s", name, meant)))
 }
 
-// help fits on a screen, as every -h does.
-const help = `Usage: zkbench VERB [flags] ...
+// overview fits on a screen, as every -h does.
+const overview = `Usage: zkbench VERB [flags] ...
 
 Measures how fast ZooKeeper's locks and leader elections change hands, and what
 that costs. From recorded measurements it plans capacity and finds regressions.
@@ -138,5 +138,5 @@ func printHelp(w io.Writer) {
 	for _, v := range verbs() {
 		fmt.Fprintf(&list, "    %-10s %s\n", v.name, v.about)
 	}
-	fmt.Fprintf(w, help, list.String())
+	fmt.Fprintf(w, overview, list.String())
 }

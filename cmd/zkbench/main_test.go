@@ -38,7 +38,7 @@ func TestMain(m *testing.M) {
 	testscript.Main(leaktest.Checked{Tests: leaktest.SideBySide{Tests: ensembletest.Owner{Tests: m}}}, map[string]func(){
 		// A busy machine does not make the trials of scripts invalid.
 		"zkbench": func() {
-			os.Exit(command{stdout: os.Stdout, stderr: os.Stderr, transports: transport.All, terminal: terminal, check: allValid}.process())
+			os.Exit(command{stdout: os.Stdout, stderr: os.Stderr, transports: transport.All, terminal: terminalWidth, check: allValid}.process())
 		},
 		"zkbench-build": buildMain,
 		"audit-holds": func() {
@@ -116,13 +116,13 @@ func allValid(record.Record) []string { return nil }
 func whole(t *testing.T, args ...string) (code int, stdout, stderr string) {
 	t.Helper()
 	var out, errs bytes.Buffer
-	code = command{stdout: &out, stderr: &errs, transports: transport.All, terminal: terminal, check: allValid}.run(t.Context(), args)
+	code = command{stdout: &out, stderr: &errs, transports: transport.All, terminal: terminalWidth, check: allValid}.run(t.Context(), args)
 	return code, out.String(), errs.String()
 }
 
 // over returns the command with one transport.
 func over(stdout, stderr io.Writer, open recipes.Opener) command {
-	return command{stdout: stdout, stderr: stderr, terminal: terminal, transports: map[string]transport.Launcher{
+	return command{stdout: stdout, stderr: stderr, terminal: terminalWidth, transports: map[string]transport.Launcher{
 		transport.Direct: func(context.Context, string, recipes.SessionConfig, *exit.Cleanup, transport.Say) (bench.Transport, error) {
 			return bench.Transport{Open: open}, nil
 		},

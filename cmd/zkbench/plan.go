@@ -106,17 +106,17 @@ func (c command) planVerb(_ context.Context, args []string) error {
 	f.BoolVar(&s.choose, "choose", false, helptext.Common("recommend a strategy for -at contenders"))
 	f.IntVar(&s.watches, "watches", 0, "watches of each of -at sessions: predict the cost of a rolling restart and a lost session")
 	f.IntVar(&s.servers, "servers", 0, "predict writes with this `number` of servers")
-	s.limitFlags(f)
-	s.production.add(f)
+	s.addLimits(f)
+	s.productionFlags.add(f)
 	if err := c.parse(f, planHelp, args); err != nil {
 		return err
 	}
-	if err := s.production.check(given(f), f.Args()); err != nil {
+	if err := s.productionFlags.check(given(f), f.Args()); err != nil {
 		return exit.Usage(err)
 	}
 	switch {
 	case s.audit != "":
-		return c.planProduction(s.production, s.seed)
+		return c.planProduction(s.productionFlags, s.seed)
 	case f.NArg() == 0:
 		return exit.Usage(errors.New("plan needs a file of records (zkbench sweep -record makes one), or -from-audit"))
 	case given(f)["rtt"] && s.rtt < 0:
@@ -128,12 +128,12 @@ func (c command) planVerb(_ context.Context, args []string) error {
 	if err != nil {
 		return exit.Usage(err)
 	}
-	return c.plan(s, runs)
+	return c.answerPlan(s, runs)
 }
 
-func (c command) plan(s planSettings, runs []record.Run) error {
+func (c command) answerPlan(s planSettings, runs []record.Run) error {
 	var out strings.Builder
-	models, skipped := models(runs, s.seed)
+	models, skipped := fitModels(runs, s.seed)
 	if len(models) == 0 {
 		return exit.Usage(errors.Join(skipped...))
 	}
@@ -145,7 +145,7 @@ func (c command) plan(s planSettings, runs []record.Run) error {
 	}
 	refused := !s.answers(&out, models)
 	s.failovers(&out, runs)
-	refused = !s.lines(&out, runs) || refused
+	refused = !s.answerLines(&out, runs) || refused
 	if out.Len() > 0 {
 		out.WriteString("\n")
 	}

@@ -27,11 +27,11 @@ func (s planSettings) answers(w io.Writer, models []fitted) bool {
 		needsAt string // the refusal without -at; "" if it needs none
 		answer  func(io.Writer, []fitted) bool
 	}{
-		{s.p99 > 0, "", s.mosts},
+		{s.p99 > 0, "", s.answerMosts},
 		{s.choose, "strategy: refused: -choose needs -at N, the number of contenders", s.choices},
 		{s.watches > 0, "restart: refused: -watches needs -at N, the number of sessions", s.restarts},
 		{s.servers > 0, "", s.ensembles},
-		{s.lineRate > 0, "", s.held},
+		{s.lineRate > 0, "", s.answerOneLock},
 		{s.hold > 0 && s.lineRate == 0, "wait: refused: -hold needs -at N, the number of contenders, or -line-rate R", described},
 	} {
 		switch {
@@ -49,16 +49,16 @@ func (s planSettings) answers(w io.Writer, models []fitted) bool {
 // described is the answer to a question that describe answers for each model.
 func described(io.Writer, []fitted) bool { return true }
 
-// mosts answers -p99: how many contenders keep the limit.
-func (s planSettings) mosts(w io.Writer, models []fitted) bool {
+// answerMosts answers -p99: how many contenders keep the limit.
+func (s planSettings) answerMosts(w io.Writer, models []fitted) bool {
 	answered := true
 	for _, m := range models {
-		answered = s.most(w, m) && answered
+		answered = s.answerMost(w, m) && answered
 	}
 	return answered
 }
 
-func (s planSettings) most(w io.Writer, m fitted) bool {
+func (s planSettings) answerMost(w io.Writer, m fitted) bool {
 	most, err := m.Most(unit.HandoffP99, float64(s.p99))
 	switch {
 	case err != nil:
@@ -187,9 +187,9 @@ func (s planSettings) ensembles(w io.Writer, models []fitted) bool {
 	return answered
 }
 
-// held answers -line-rate for one lock: how busy it is with holds of -hold, and how long
+// answerOneLock answers -line-rate for one lock: how busy it is with holds of -hold, and how long
 // acquisitions wait. Without -hold this is no question, so then no answer is needed.
-func (s planSettings) held(w io.Writer, models []fitted) bool {
+func (s planSettings) answerOneLock(w io.Writer, models []fitted) bool {
 	answered := s.hold == 0
 	for _, m := range models {
 		busy, err := m.Open(s.lineRate, s.hold, s.seed)
@@ -290,9 +290,9 @@ func sharesText(shares []plan.Share) string {
 	return strings.Join(parts, ", ") + "; the rest is waiting"
 }
 
-// lines answers -line-rate for many locks: how many independent lines the servers carry, for
+// answerLines answers -line-rate for many locks: how many independent lines the servers carry, for
 // each combination with trials of -workload many. It reports whether there was an answer.
-func (s planSettings) lines(w io.Writer, runs []record.Run) bool {
+func (s planSettings) answerLines(w io.Writer, runs []record.Run) bool {
 	if s.lineRate == 0 {
 		return true
 	}

@@ -62,9 +62,9 @@ func sweepCommand(m fitted, where string) string {
 	return fmt.Sprintf("zkbench sweep %s -recipe lock -workload %s -contenders 2..1000 -limit 20s -record more.jsonl", where, kind)
 }
 
-// models fits a model to each combination. skipped has an error for each that has too few
+// fitModels fits a model to each combination. skipped has an error for each that has too few
 // levels.
-func models(runs []record.Run, seed uint64) (models []fitted, skipped []error) {
+func fitModels(runs []record.Run, seed uint64) (models []fitted, skipped []error) {
 	machine := report.Machines(runs)
 	for _, g := range report.By(runs, func(run record.Run, r record.Record) string {
 		if r.Workload != load.Drain && r.Workload != load.Cycle {

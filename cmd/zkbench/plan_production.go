@@ -22,14 +22,14 @@ import (
 	"github.com/zkrecipes/zkrecipes/internal/unit"
 )
 
-// production has the flags of plan for traffic of a production system.
-type production struct {
+// productionFlags are the flags of plan for traffic of a production system.
+type productionFlags struct {
 	audit, path string
 	mntr        []string
 	growth      float64
 }
 
-func (p *production) add(f *flag.FlagSet) {
+func (p *productionFlags) add(f *flag.FlagSet) {
 	f.StringVar(&p.audit, "from-audit", "", helptext.Common("plan from this `file` of zkrecipes audit -holds -format=json, instead of records"))
 	f.StringVar(&p.path, "path", "/", "of -from-audit: lines at and below this `path`, as the servers see it")
 	f.Float64Var(&p.growth, "growth", 1, "of -from-audit: predict waits for this many `times` the arrivals")
@@ -40,7 +40,7 @@ func (p *production) add(f *flag.FlagSet) {
 }
 
 // check returns an error if the flags contradict each other. files are the arguments after them.
-func (p *production) check(given map[string]bool, files []string) error {
+func (p *productionFlags) check(given map[string]bool, files []string) error {
 	for _, name := range []string{"path", "growth", "from-mntr"} {
 		if given[name] && p.audit == "" {
 			return fmt.Errorf("-%s needs -from-audit", name)
@@ -100,7 +100,7 @@ func readSamples(files []string) (all []traffic.Sample, err error) {
 // mostPaths is how many paths get a forecast, those in use for most of the time first.
 const mostPaths = 50
 
-func (c command) planProduction(p production, seed uint64) error {
+func (c command) planProduction(p productionFlags, seed uint64) error {
 	l, err := readAudit(p.audit, p.path)
 	if err != nil {
 		return err
@@ -110,7 +110,7 @@ func (c command) planProduction(p production, seed uint64) error {
 		return err
 	}
 	var out strings.Builder
-	refused := !p.paths(&out, l, seed)
+	refused := !p.writePaths(&out, l, seed)
 	if len(samples) > 0 {
 		refused = !loads(&out, l, samples) || refused
 	}
@@ -123,7 +123,7 @@ func (c command) planProduction(p production, seed uint64) error {
 	return nil
 }
 
-func (p production) paths(w io.Writer, l *traffic.Log, seed uint64) bool {
+func (p productionFlags) writePaths(w io.Writer, l *traffic.Log, seed uint64) bool {
 	split, part := l.Split()
 	all := 0
 	for _, path := range l.Paths {
@@ -163,7 +163,7 @@ func (p production) paths(w io.Writer, l *traffic.Log, seed uint64) bool {
 	return answered == min(len(busiest), mostPaths) && answered > 0
 }
 
-func (p production) describe(w io.Writer, path *traffic.Path, f traffic.Forecast) {
+func (p productionFlags) describe(w io.Writer, path *traffic.Path, f traffic.Forecast) {
 	times := ""
 	if p.growth != 1 {
 		times = fmt.Sprintf(" with %g times the arrivals", p.growth)

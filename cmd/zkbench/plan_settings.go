@@ -22,19 +22,19 @@ type planSettings struct {
 	watches  int
 	servers  int
 	limits   []func(*plan.Limits) // from the flags about servers and machines
-	production
+	productionFlags
 }
 
-func (s *planSettings) limitFlags(f *flag.FlagSet) {
+func (s *planSettings) addLimits(f *flag.FlagSet) {
 	const known = ";\nby default the value in the records, or else ZooKeeper's own default"
-	s.limit(f, "max-listing", "the clients' max_listing, a `number` of bytes (default 67108864)", 1, func(l *plan.Limits, n int) { l.MaxListing = n })
-	s.limit(f, "max-client-cnxns", "the servers' maxClientCnxns, a `number`; 0 is no limit"+known, 0, func(l *plan.Limits, n int) { l.MaxClientCnxns = n })
-	s.limit(f, "descriptors", "`number` of open files that a process of contenders may have (default 524288, as in systemd)", 1, func(l *plan.Limits, n int) { l.Descriptors = n })
-	s.limit(f, "network", "the network's `speed` in Mbit/s (default 1000)", 1, func(l *plan.Limits, n int) { l.Network = float64(n) * 1e6 / 8 })
+	s.addLimit(f, "max-listing", "the clients' max_listing, a `number` of bytes (default 67108864)", 1, func(l *plan.Limits, n int) { l.MaxListing = n })
+	s.addLimit(f, "max-client-cnxns", "the servers' maxClientCnxns, a `number`; 0 is no limit"+known, 0, func(l *plan.Limits, n int) { l.MaxClientCnxns = n })
+	s.addLimit(f, "descriptors", "`number` of open files that a process of contenders may have (default 524288, as in systemd)", 1, func(l *plan.Limits, n int) { l.Descriptors = n })
+	s.addLimit(f, "network", "the network's `speed` in Mbit/s (default 1000)", 1, func(l *plan.Limits, n int) { l.Network = float64(n) * 1e6 / 8 })
 }
 
-// limit adds a flag for a limit of the servers or of the machines.
-func (s *planSettings) limit(f *flag.FlagSet, name, usage string, least int, set func(*plan.Limits, int)) {
+// addLimit adds a flag for a limit of the servers or of the machines.
+func (s *planSettings) addLimit(f *flag.FlagSet, name, usage string, least int, set func(*plan.Limits, int)) {
 	f.Func(name, usage, func(v string) error {
 		n, err := strconv.Atoi(v)
 		if err != nil || n < least {

@@ -18,7 +18,8 @@ import (
 	"github.com/zkrecipes/zkrecipes/internal/printable"
 )
 
-func terminal(w io.Writer) (width int, ok bool) {
+// terminalWidth returns the width of a terminal. ok is false if w is none.
+func terminalWidth(w io.Writer) (width int, ok bool) {
 	f, ok := printable.Below(w).(*os.File)
 	if !ok || !term.IsTerminal(int(f.Fd())) {
 		return 0, false
@@ -132,7 +133,7 @@ func (p *progress) sayOften(say func(string, ...any)) {
 	}
 }
 
-func (p *progress) begin(t bench.Trial) {
+func (p *progress) beginTrial(t bench.Trial) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	p.now, p.began = t.Contenders, time.Now()
@@ -177,10 +178,10 @@ func (p *progress) step() {
 	defer p.mu.Unlock()
 	p.took += time.Since(p.began)
 	p.ran += p.now
-	p.count(p.now)
+	p.countTrial(p.now)
 }
 
-func (p *progress) count(contenders int) {
+func (p *progress) countTrial(contenders int) {
 	p.done++
 	p.left -= contenders
 	if p.bar != nil {
@@ -192,10 +193,10 @@ func (p *progress) count(contenders int) {
 func (p *progress) skip(t bench.Trial) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	p.count(t.Contenders)
+	p.countTrial(t.Contenders)
 }
 
-func (p *progress) end() {
+func (p *progress) endAll() {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	if !p.ended {

@@ -216,7 +216,7 @@ func TestTheFirstCommandTakesAsLongAsTheReadmeSays(t *testing.T) {
 	readme := must.Get(os.ReadFile(filepath.Join("..", "..", "README.md")))(t)
 	said := regexp.MustCompile(`three (?:ways to wait|strategies),? in[^.]* (\w+) seconds`)
 	var times []string
-	for _, text := range []string{help, string(readme)} {
+	for _, text := range []string{overview, string(readme)} {
 		m := said.FindStringSubmatch(text)
 		if m == nil {
 			t.Fatal("no time is said")
@@ -237,11 +237,11 @@ func TestProgressOffATerminalIsALineEvery30Seconds(t *testing.T) {
 		go p.sayOften(func(format string, args ...any) { lines = append(lines, fmt.Sprintf(format, args...)) })
 		p.skip(trials[0])
 		for _, takes := range []time.Duration{31, 17, 43} {
-			p.begin(trials[0])
+			p.beginTrial(trials[0])
 			time.Sleep(takes * time.Second)
 			p.step()
 		}
-		p.end()
+		p.endAll()
 		time.Sleep(time.Hour)
 		want := []string{"1 of 4 trials, remaining time not known yet", "3 of 4 trials, about 24s left", "3 of 4 trials, about 24s left"}
 		if !slices.Equal(lines, want) {
@@ -259,7 +259,7 @@ func TestRemainingTimeDependsOnTheContenders(t *testing.T) {
 			takes time.Duration
 			want  string
 		}{{small, time.Second, "about 3m21s left"}, {large, 9 * time.Second, "about 10s left"}} {
-			p.begin(tt.trial)
+			p.beginTrial(tt.trial)
 			time.Sleep(tt.takes)
 			p.step()
 			if got := p.remaining(); got != tt.want {

@@ -10,8 +10,8 @@ import (
 	"github.com/zkrecipes/zkrecipes/cmd/zkbench/internal/traffic"
 )
 
-// place describes the servers. For the embedded one it names the flags for real servers.
-func place(s record.Server) string {
+// describeServers describes the servers. For the embedded one it names the flags for real servers.
+func describeServers(s record.Server) string {
 	if s.Mode == "embedded" {
 		return report.Servers(s) + "; to measure a real one, see -ensemble and -servers"
 	}

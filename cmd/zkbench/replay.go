@@ -233,7 +233,7 @@ func (c command) replay(ctx context.Context, s replaySettings, r *replay) (err e
 	for _, p := range r.paths {
 		total += len(p.acquisitions)
 	}
-	c.say("%s of %s by %s within %v on %s", english.Count(total, "acquisition"), english.Count(len(r.paths), "path"), english.Count(r.sessions, "session"), r.length.Round(time.Millisecond), place(srv.About))
+	c.say("%s of %s by %s within %v on %s", english.Count(total, "acquisition"), english.Count(len(r.paths), "path"), english.Count(r.sessions, "session"), r.length.Round(time.Millisecond), describeServers(srv.About))
 	root := s.experiment([]bench.Transport{via}, session).Root
 	start := time.Now()
 	group, gctx := errgroup.WithContext(ctx)
@@ -274,7 +274,7 @@ func (c command) compareWaits(s replaySettings, r *replay, about record.Server) 
 		all.Wait.Merge(p.Wait)
 		all.Service.Merge(p.Service)
 		all.held += p.held
-		rows = append(rows, p.row())
+		rows = append(rows, p.waitsRow())
 		late := check(record.Record{Measurement: p.Measurement})
 		if p.Unfinished > 0 {
 			late = append(late, fmt.Sprintf("%d of %s not granted in time", p.Unfinished, english.Count(len(p.acquisitions), "acquisition")))
@@ -284,7 +284,7 @@ func (c command) compareWaits(s replaySettings, r *replay, about record.Server) 
 			c.warn("the replay did not keep up at %s: %s", p.name, strings.Join(late, "; "))
 		}
 	}
-	rows = append(rows, all.row())
+	rows = append(rows, all.waitsRow())
 	if _, err := fmt.Fprintf(c.stdout, "waits in production, and in the replay on %s, at %g times the speed\n%sheld: %s in production and %s in the replay, in the mean\n",
 		report.Servers(about), s.speed, table.Align(rows, 2), unit.Nanoseconds(float64(all.held)/float64(len(all.production))), unit.Nanoseconds(all.Service.Mean())); err != nil {
 		return err
@@ -295,7 +295,7 @@ func (c command) compareWaits(s replaySettings, r *replay, about record.Server) 
 	return nil
 }
 
-func (p *replayed) row() []string {
+func (p *replayed) waitsRow() []string {
 	slices.Sort(p.production)
 	then := func(q float64) string { return unit.Nanoseconds(stat.Quantile(q, stat.Empirical, p.production, nil)) }
 	now := func(h *hdrhistogram.Histogram, q float64) string {

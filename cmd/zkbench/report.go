@@ -70,7 +70,7 @@ func (c command) reportVerb(_ context.Context, args []string) error {
 	if *html == "" && *markdown == "" && *figures == "" && *hgrm == "" && *insert == "" {
 		return report.Markdown(c.stdout, sets)
 	}
-	var files files
+	var files reportFiles
 	defer files.Discard()
 	files.add("-html", *html, func(w io.Writer) error { return report.HTML(w, sets, planOf(runs)) })
 	files.add("-markdown", *markdown, func(w io.Writer) error { return report.Markdown(w, sets) })
@@ -84,18 +84,18 @@ func (c command) reportVerb(_ context.Context, args []string) error {
 // model can be fitted.
 func planOf(runs []record.Run) string {
 	var b strings.Builder
-	all, _ := models(runs, 1)
+	all, _ := fitModels(runs, 1)
 	for _, m := range all {
 		planSettings{rtt: -1, at: []int{m.Levels[len(m.Levels)-1], m.Reach()}}.describe(&b, m)
 	}
 	return b.String()
 }
 
-// files are written beside their final paths and moved there when all are complete.
-type files struct{ output.Set }
+// reportFiles are written beside their final paths and moved there when all are complete.
+type reportFiles struct{ output.Set }
 
 // add renders a file, unless name is "" or an earlier call has failed.
-func (f *files) add(flag, name string, render func(io.Writer) error) {
+func (f *reportFiles) add(flag, name string, render func(io.Writer) error) {
 	if o := f.Create(flag, name); o != nil {
 		if err := render(o); err != nil {
 			f.Err = fmt.Errorf("write %s: %w", name, err)
@@ -103,7 +103,7 @@ func (f *files) add(flag, name string, render func(io.Writer) error) {
 	}
 }
 
-func (f *files) directory(name string) bool {
+func (f *reportFiles) directory(name string) bool {
 	if name == "" || f.Err != nil {
 		return false
 	}
@@ -111,7 +111,7 @@ func (f *files) directory(name string) bool {
 	return f.Err == nil
 }
 
-func (f *files) figures(dir string, sets []report.Set) {
+func (f *reportFiles) figures(dir string, sets []report.Set) {
 	if !f.directory(dir) {
 		return
 	}
@@ -122,7 +122,7 @@ func (f *files) figures(dir string, sets []report.Set) {
 	}
 }
 
-func (f *files) percentiles(dir string, sets []report.Set) {
+func (f *reportFiles) percentiles(dir string, sets []report.Set) {
 	if !f.directory(dir) {
 		return
 	}
@@ -145,8 +145,8 @@ const (
 	insertEnd   = "<!-- zkbench report: end -->"
 )
 
-// between returns page with text between its two markers.
-func between(page, text []byte) ([]byte, error) {
+// replaceBetween returns page with text between its two markers.
+func replaceBetween(page, text []byte) ([]byte, error) {
 	begin, end := bytes.Index(page, []byte(insertBegin)), bytes.Index(page, []byte(insertEnd))
 	if begin < 0 || end < begin || bytes.Count(page, []byte(insertBegin)) != 1 || bytes.Count(page, []byte(insertEnd)) != 1 {
 		return nil, fmt.Errorf("it needs the line %s and below it the line %s, once each", insertBegin, insertEnd)
@@ -156,7 +156,7 @@ func between(page, text []byte) ([]byte, error) {
 
 // insert writes the summary into a page, with figures from the directory figures, unless that
 // is "".
-func (f *files) insert(name, figures string, sets []report.Set) {
+func (f *reportFiles) insert(name, figures string, sets []report.Set) {
 	if name == "" || f.Err != nil {
 		return
 	}
@@ -180,7 +180,7 @@ func (f *files) insert(name, figures string, sets []report.Set) {
 		f.Err = err
 		return
 	}
-	whole, err := between(page, b.Bytes())
+	whole, err := replaceBetween(page, b.Bytes())
 	if err != nil {
 		f.Err = exit.Usage(errors.Join(fmt.Errorf("-insert %s", name), err))
 		return

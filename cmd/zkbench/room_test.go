@@ -73,7 +73,7 @@ func TestEnrolmentShowsProgressOnATerminal(t *testing.T) {
 	trial := bench.Trial{Workload: "drain", Strategy: "handoff", Contenders: 1000}
 	c := command{stderr: &out, terminal: func(io.Writer) (int, bool) { return 200, true }}
 	p := c.newProgress([]bench.Trial{trial})
-	p.begin(trial)
+	p.beginTrial(trial)
 	for _, what := range []string{"open", "in line"} {
 		for i := range 1000 {
 			p.enrol(what, i+1, 1000)
@@ -84,5 +84,5 @@ func TestEnrolmentShowsProgressOnATerminal(t *testing.T) {
 			t.Errorf("no %q in %q", want, out.String())
 		}
 	}
-	p.end()
+	p.endAll()
 }

@@ -170,7 +170,7 @@ func (c command) runVerb(ctx context.Context, args []string) error {
 // after it has written the help to stdout.
 func (c command) parseSettings(args []string) (settings, error) {
 	s := defaults()
-	flags := c.flags(&s, "run")
+	flags := c.settingsFlags(&s, "run")
 	s.otherBuild.add(flags)
 	s.addTimeline(flags)
 	preset := flags.String("preset", "", "defaults for several flags at once: paper-table-3")

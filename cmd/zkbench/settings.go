@@ -52,8 +52,8 @@ func defaults() settings {
 	}}
 }
 
-// flags defines the flags of a verb. They set s.
-func (c command) flags(s *settings, verb string) *flag.FlagSet {
+// settingsFlags defines the flags of a verb. They set s.
+func (c command) settingsFlags(s *settings, verb string) *flag.FlagSet {
 	f := flag.NewFlagSet("zkbench "+verb, flag.ContinueOnError)
 	s.set = f
 	f.Var(list.Flag(&s.Recipes, parseName[load.Recipe]), "recipe", "`list` of recipes: election, lock")

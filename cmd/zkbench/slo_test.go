@@ -110,7 +110,7 @@ func TestInvalidProbesAreRepeated(t *testing.T) {
 		if err == nil || !strings.Contains(err.Error(), "zkbench itself was the limit: the load generator took") {
 			t.Errorf("%v; want that the probe says nothing", err)
 		}
-		if n := strings.Count(said.String(), "is repeated, because zkbench itself was the limit"); n != patience-1 || len(records) != patience {
+		if n := strings.Count(said.String(), "is repeated, because zkbench itself was the limit"); n != maxTries-1 || len(records) != maxTries {
 			t.Errorf("said %d times of %d records:\n%s", n, len(records), said.String())
 		}
 	})

@@ -59,7 +59,7 @@ func (c command) sweepVerb(ctx context.Context, args []string) error {
 
 func (c command) sweepFlags(s *settings) *flag.FlagSet {
 	s.Contenders = []int{1, 2, 5, 10, 20, 50, 100}
-	flags := c.flags(s, "sweep")
+	flags := c.settingsFlags(s, "sweep")
 	flags.BoolVar(&s.resume, "resume", false, helptext.Common("continue the file of -record: do not repeat its valid trials, and write each new one\nto it at once"))
 	flags.DurationVar(&s.limit, "limit", 0, helptext.Common("leave out trials that would take longer than this `time`, in their measured part, estimated\nfrom shorter lines; 0 is no limit. With a limit, the first round goes from short lines to\nlong ones"))
 	return flags

@@ -84,7 +84,7 @@ func TestPlanAnswersWithTheMedianTrial(t *testing.T) {
 	var out strings.Builder
 	s := planSettings{watches: 1, lineRate: 10}
 	s.failovers(&out, []record.Run{run})
-	s.lines(&out, []record.Run{run})
+	s.answerLines(&out, []record.Run{run})
 	for _, want := range []string{"held for 2s (1s to 3s in 2 trials)", "70% of the 200 handoffs/s that 5 lines made"} {
 		if !strings.Contains(out.String(), want) {
 			t.Errorf("no %q in\n%s", want, out.String())
