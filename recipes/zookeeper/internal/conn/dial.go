@@ -48,7 +48,7 @@ type dialer struct {
 	sasl   *sasl.Client // nil: no SASL
 	dial   DialFunc
 	names  *names // nil: the network is a test's
-	chance *chance
+	random *randomSource
 
 	gate context.Context // done when no more connections may be made
 	shut context.CancelFunc
@@ -64,14 +64,14 @@ type dialer struct {
 }
 
 func newDialer(w *Wire) (*dialer, error) {
-	d := &dialer{wire: w, sasl: sasl.New(w.SASL), dial: w.Dial, chance: newChance(), servers: append([]string(nil), w.Servers...)}
+	d := &dialer{wire: w, sasl: sasl.New(w.SASL), dial: w.Dial, random: newRandomSource(), servers: append([]string(nil), w.Servers...)}
 	if w.TLS != nil {
 		var err error
 		if d.tls, err = w.TLS.ClientConfig(); err != nil {
 			return nil, err
 		}
 	}
-	d.chance.shuffle(d.servers)
+	d.random.shuffle(d.servers)
 	d.gate, d.shut = context.WithCancel(context.Background())
 	if d.dial == nil {
 		d.dial = new(net.Dialer).DialContext
@@ -94,7 +94,7 @@ func (d *dialer) Len() int {
 func (w *Wire) SetServers(servers []string) {
 	d := w.dialer
 	servers = slices.Clone(servers)
-	d.chance.shuffle(servers)
+	d.random.shuffle(servers)
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	if !slices.Equal(slices.Sorted(slices.Values(servers)), slices.Sorted(slices.Values(d.servers))) {
@@ -184,7 +184,7 @@ func (d *dialer) pause() time.Duration {
 	if longest == 0 {
 		return 0
 	}
-	return longest/2 + d.chance.below(longest/2) - time.Since(d.began)
+	return longest/2 + d.random.below(longest/2) - time.Since(d.began)
 }
 
 // limit returns how long the next attempt may take. A session that has lost its connection must
@@ -364,32 +364,32 @@ func firstOf[C net.Conn](ctx context.Context, addresses []string, all bool, dial
 	}
 }
 
-// chance draws numbers that need not be secret. Each session has its own small generator,
+// randomSource draws numbers that need not be secret. Each session has its own small generator,
 // seeded by crypto/rand. So a test that replaces crypto/rand's source, as the simulation does,
 // determines every random choice.
-type chance struct {
+type randomSource struct {
 	mu   sync.Mutex
 	rand *rand.Rand
 }
 
-func newChance() *chance {
+func newRandomSource() *randomSource {
 	var seed [16]byte
 	_, _ = crypto.Read(seed[:]) // never fails, according to its documentation
-	return &chance{rand: rand.New(rand.NewPCG(binary.BigEndian.Uint64(seed[:]), binary.BigEndian.Uint64(seed[8:])))}
+	return &randomSource{rand: rand.New(rand.NewPCG(binary.BigEndian.Uint64(seed[:]), binary.BigEndian.Uint64(seed[8:])))}
 }
 
 // below returns a duration in [0, limit). limit must be positive.
-func (c *chance) below(limit time.Duration) time.Duration {
+func (c *randomSource) below(limit time.Duration) time.Duration {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	return time.Duration(c.rand.Int64N(int64(limit)))
 }
 
-func (c *chance) shuffle(list []string) {
+func (c *randomSource) shuffle(list []string) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	c.rand.Shuffle(len(list), func(i, j int) { list[i], list[j] = list[j], list[i] })
 }
 
-// Chance returns a random duration below limit. It spreads clients that wait at the same time.
-func (w *Wire) Chance(limit time.Duration) time.Duration { return w.dialer.chance.below(limit) }
+// RandomBelow returns a random duration below limit. It spreads clients that wait at the same time.
+func (w *Wire) RandomBelow(limit time.Duration) time.Duration { return w.dialer.random.below(limit) }

@@ -105,8 +105,8 @@ func (s *Session) awaitTurn(ctx context.Context, n int, what, path string) error
 	if s.pace == nil {
 		return nil
 	}
-	turn := s.pace.ReserveN(time.Now(), n)
-	timer := time.NewTimer(turn.Delay())
+	reservation := s.pace.ReserveN(time.Now(), n)
+	timer := time.NewTimer(reservation.Delay())
 	defer timer.Stop()
 	select {
 	case <-timer.C:
@@ -114,7 +114,7 @@ func (s *Session) awaitTurn(ctx context.Context, n int, what, path string) error
 	case <-s.Done():
 		return s.Err()
 	case <-ctx.Done():
-		turn.Cancel() // otherwise later reads would wait for it
+		reservation.Cancel() // otherwise later reads would wait for it
 		return s.Interrupted(what+" "+path, ctx)
 	}
 }
@@ -224,7 +224,7 @@ func (s *Session) Sync(ctx context.Context, path string) error {
 	return err
 }
 
-// exchange is a group of requests that are sent together. One goroutine may begin it and another
+// exchange is a group of requests that are sent together. One goroutine may send it and another
 // one wait for the replies.
 type exchange struct {
 	session  *Session
@@ -244,11 +244,11 @@ type sending struct {
 	failed error
 }
 
-// begin sends the requests when the session is connected. If it fails, a part may have been
+// send sends the requests when the session is connected. If it fails, a part may have been
 // sent. It does not wait until they are written, because a server that reads nothing could delay
 // that beyond ctx. If the connection ends while prepare runs, nothing is sent: the watches that
 // prepare has found or joined are gone.
-func (a *exchange) begin(ctx context.Context) {
+func (a *exchange) send(ctx context.Context) {
 	if a.connection, _, a.failed = a.session.connectedAfter(ctx, 0); a.failed != nil {
 		return
 	}
@@ -269,7 +269,7 @@ func (a *exchange) begin(ctx context.Context) {
 	a.sending = now
 }
 
-// await returns the replies to the requests that begin has sent.
+// await returns the replies to the requests that send has sent.
 func (a *exchange) await(ctx context.Context) ([]conn.Reply, error) {
 	if a.failed != nil {
 		return nil, a.failed

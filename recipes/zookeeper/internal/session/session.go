@@ -196,8 +196,8 @@ func (s *Session) OnEnd(f func()) {
 	}
 }
 
-// Chance returns a random duration below limit. It spreads clients that wait at the same time.
-func (s *Session) Chance(limit time.Duration) time.Duration { return s.wire.Chance(limit) }
+// RandomBelow returns a random duration below limit. It spreads clients that wait at the same time.
+func (s *Session) RandomBelow(limit time.Duration) time.Duration { return s.wire.RandomBelow(limit) }
 
 // LastContact, KnownContact and Contact return the contacts of the session's lease.
 func (s *Session) LastContact() time.Time  { return s.lease.LastContact() }
