@@ -6,6 +6,7 @@ import (
 	"sync"
 	"time"
 
+	"github.com/zkrecipes/zkrecipes/internal/expiry"
 	pb "github.com/zkrecipes/zkrecipes/plugin/proto/zkrecipes/v1"
 	"github.com/zkrecipes/zkrecipes/recipes"
 )
@@ -221,18 +222,16 @@ func (c *clock) nextCheck() time.Duration {
 	return wait
 }
 
-// until returns how long a session with that last contact can be relied on. It subtracts a
-// twentieth of the timeout for clocks that run at different rates and timers that fire late.
-// The plugin's session does the same.
-func (c *clock) until(contact time.Time) time.Duration { return time.Until(c.deadline(contact)) }
-
-func (c *clock) deadline(contact time.Time) time.Time { return contact.Add(c.timeout - c.timeout/20) }
+// until returns how long a session with that last contact can be relied on. The caller holds mu.
+func (c *clock) until(contact time.Time) time.Duration {
+	return time.Until(expiry.Deadline(contact, c.timeout))
+}
 
 // provedUntil returns the deadline that applies while the host holds something.
 func (c *clock) provedUntil() time.Time {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	return c.deadline(c.known)
+	return expiry.Deadline(c.known, c.timeout)
 }
 
 // watchClock sends heartbeats and ends the session at its deadline. Sending does not wait for

@@ -7,6 +7,7 @@ import (
 	"sync/atomic"
 	"time"
 
+	"github.com/zkrecipes/zkrecipes/internal/expiry"
 	"github.com/zkrecipes/zkrecipes/recipes"
 )
 
@@ -117,19 +118,14 @@ func (l *Lease) Interval() time.Duration { return l.Timeout() / Confirmations }
 // LastAsked returns when the last leading request was sent that was answered without an error.
 func (l *Lease) LastAsked() time.Time { return l.at(&l.asked) }
 
-// Remaining returns how long the session can rely on its own life without another contact. That
-// is its timeout after the last one, less a twentieth for clocks that run at different rates
-// and timers that fire late. If the session moves to a server that grants a smaller timeout,
-// that one counts.
-func (l *Lease) Remaining() time.Duration { return time.Until(l.deadline(l.Contact())) }
+// Remaining returns how long the session can rely on its own life without another contact. If the
+// session moves to a server that grants a smaller timeout, that one counts.
+func (l *Lease) Remaining() time.Duration {
+	return time.Until(expiry.Deadline(l.Contact(), l.Timeout()))
+}
 
 // ProvedUntil returns the deadline that applies while the session holds something.
-func (l *Lease) ProvedUntil() time.Time { return l.deadline(l.KnownContact()) }
-
-func (l *Lease) deadline(contact time.Time) time.Time {
-	timeout := l.Timeout()
-	return contact.Add(timeout - timeout/20)
-}
+func (l *Lease) ProvedUntil() time.Time { return expiry.Deadline(l.KnownContact(), l.Timeout()) }
 
 // Start starts the deadline. When nothing remains, the timer or Check calls lost with the
 // reason. Before Start there is no deadline, because the handshake is not complete.
