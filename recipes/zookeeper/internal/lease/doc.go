@@ -8,7 +8,7 @@
 // received. Nothing is granted without that proof.
 //
 // The time for which the machine was suspended counts, although the monotonic clock stands (see
-// package suspend). A contact that was sent before is older by that time.
+// expiry.Clock). A contact that was sent before is older by that time.
 //
 // # What the leader has received
 //

@@ -7,7 +7,7 @@ import (
 	"sync/atomic"
 	"time"
 
-	"github.com/zkrecipes/zkrecipes/internal/suspend"
+	"github.com/zkrecipes/zkrecipes/internal/expiry"
 	"github.com/zkrecipes/zkrecipes/recipes"
 )
 
@@ -30,7 +30,7 @@ type Lease struct {
 	asked   atomic.Int64 // when the last leading request was sent that was answered without an error
 	timeout atomic.Int64 // negotiated in the latest handshake, in nanoseconds
 	holds   atomic.Int64
-	naps    interface{ Since(time.Time) time.Duration }
+	naps    *expiry.Clock
 
 	mu    sync.Mutex
 	timer *time.Timer // nil before Start and after Stop
@@ -38,7 +38,7 @@ type Lease struct {
 }
 
 // New returns the lease of a session whose first contact counts from start.
-func New(start time.Time) *Lease { return &Lease{start: start, naps: suspend.New()} }
+func New(start time.Time) *Lease { return &Lease{start: start, naps: expiry.New()} }
 
 func (l *Lease) at(offset *atomic.Int64) time.Time {
 	return l.start.Add(time.Duration(offset.Load()))
@@ -95,7 +95,7 @@ func (l *Lease) Contact() time.Time {
 // Begin that returned true.
 func (l *Lease) Begin() bool {
 	timeout, known := l.Timeout(), l.KnownContact()
-	if time.Since(known)+l.naps.Since(known) > timeout-timeout/marginDivisor {
+	if time.Since(known)+l.naps.Slept(known) > timeout-timeout/marginDivisor {
 		return false
 	}
 	if l.holds.Add(1) == 1 {
@@ -119,19 +119,14 @@ func (l *Lease) Interval() time.Duration { return l.Timeout() / Confirmations }
 // LastAsked returns when the last leading request was sent that was answered without an error.
 func (l *Lease) LastAsked() time.Time { return l.at(&l.asked) }
 
-// Remaining returns how long the session can rely on its own life without another contact. That
-// is its timeout after the last one, less a twentieth for clocks that run at different rates
-// and timers that fire late. If the session moves to a server that grants a smaller timeout,
-// that one counts.
-func (l *Lease) Remaining() time.Duration { return time.Until(l.deadline(l.Contact())) }
+// Remaining returns how long the session can rely on its own life without another contact. If the
+// session moves to a server that grants a smaller timeout, that one counts.
+func (l *Lease) Remaining() time.Duration {
+	return time.Until(l.naps.Deadline(l.Contact(), l.Timeout()))
+}
 
 // ProvedUntil returns the deadline that applies while the session holds something.
-func (l *Lease) ProvedUntil() time.Time { return l.deadline(l.KnownContact()) }
-
-func (l *Lease) deadline(contact time.Time) time.Time {
-	timeout := l.Timeout()
-	return contact.Add(timeout - timeout/20 - l.naps.Since(contact))
-}
+func (l *Lease) ProvedUntil() time.Time { return l.naps.Deadline(l.KnownContact(), l.Timeout()) }
 
 // Start starts the deadline. When nothing remains, the timer or Check calls lost with the
 // reason. Before Start there is no deadline, because the handshake is not complete.
@@ -179,10 +174,10 @@ func (l *Lease) Check() {
 		return
 	}
 	silent := func(since time.Time) time.Duration {
-		return (time.Since(since) + l.naps.Since(since)).Round(time.Millisecond)
+		return (time.Since(since) + l.naps.Slept(since)).Round(time.Millisecond)
 	}
 	err := fmt.Errorf("%w: no server has answered for %v", recipes.ErrDeadline, silent(l.LastContact()))
-	if slept := l.naps.Since(l.Contact()); slept > 0 {
+	if slept := l.naps.Slept(l.Contact()); slept > 0 {
 		err = fmt.Errorf("%w; this machine was suspended for %v of it", err, slept.Round(time.Millisecond))
 	}
 	if l.Holds() > 0 {

@@ -5,32 +5,23 @@ import (
 	"testing"
 	"testing/synctest"
 	"time"
+
+	"github.com/zkrecipes/zkrecipes/internal/expiry"
 )
-
-// asleep plays a machine that was suspended at the given time, when the monotonic clock stood.
-type asleep struct {
-	at     time.Time
-	lasted time.Duration
-}
-
-func (a asleep) Since(t time.Time) time.Duration {
-	if t.After(a.at) {
-		return 0
-	}
-	return a.lasted
-}
 
 // The monotonic clock of a suspended machine stands, and the leader's does not.
 func TestASuspensionCounts(t *testing.T) {
 	const timeout = 10 * time.Second
 	synctest.Test(t, func(t *testing.T) {
+		var asleep time.Duration // the monotonic clock stands meanwhile
 		l := New(time.Now())
+		l.naps = expiry.NewWith(func() time.Duration { return asleep })
 		l.SetTimeout(timeout)
 		var reason error
 		l.Start(func(err error) { reason = err })
 		defer l.Stop()
 		time.Sleep(time.Second)
-		l.naps = asleep{time.Now(), 6 * time.Second}
+		asleep += 6 * time.Second
 		if until := time.Until(l.ProvedUntil()); until != 2500*time.Millisecond {
 			t.Errorf("the proof is good for %v", until)
 		}
@@ -41,7 +32,7 @@ func TestASuspensionCounts(t *testing.T) {
 		if l.Begin() {
 			t.Error("a grant, although the leader is not proved to keep the session")
 		}
-		l.naps = asleep{time.Now(), 8 * time.Second}
+		asleep += 2 * time.Second
 		if l.Check(); reason == nil || !strings.Contains(reason.Error(), "no server has answered for 10s; this machine was suspended for 8s of it") {
 			t.Error(reason)
 		}

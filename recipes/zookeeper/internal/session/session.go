@@ -10,9 +10,9 @@ import (
 	"github.com/hashicorp/go-hclog"
 	"golang.org/x/time/rate"
 
+	"github.com/zkrecipes/zkrecipes/internal/expiry"
 	"github.com/zkrecipes/zkrecipes/internal/feed"
 	"github.com/zkrecipes/zkrecipes/internal/jute"
-	"github.com/zkrecipes/zkrecipes/internal/suspend"
 	"github.com/zkrecipes/zkrecipes/internal/telemetry"
 	"github.com/zkrecipes/zkrecipes/recipes"
 	"github.com/zkrecipes/zkrecipes/recipes/zookeeper/internal/conn"
@@ -270,7 +270,7 @@ type status struct {
 func (s *Session) begin() {
 	s.lease.Start(s.end)
 	if s.wire.Dial == nil { // virtual time has no suspension, and would wait for this goroutine
-		context.AfterFunc(s.ctx, suspend.OnWake(s.lease.Check))
+		context.AfterFunc(s.ctx, expiry.OnWake(s.lease.Check))
 	}
 	if s.wire.FollowServers {
 		s.calls.Go(s.followServers)
