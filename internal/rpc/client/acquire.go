@@ -57,8 +57,8 @@ func (r recipe) acquire(ctx context.Context, name string, ask *pb.AcquireRequest
 			a, err = s.grants.Acquire(ctx, resuming(ask, w.resumed))
 			return err
 		})
-		if e, answered := wire.Error(err); answered && w.resumed != nil && errors.Is(e, recipes.ErrUnsupported) {
-			continue // the place is lost: join again
+		if e, answered := wire.Error(err); answered && w.resumed != nil && (errors.Is(e, recipes.ErrUnsupported) || ask.GetTry() && errors.Is(e, recipes.ErrRemoved)) {
+			continue // the place is lost, or the try had given it up: join again
 		}
 		at, known = place(a, err)
 		if err == nil {
