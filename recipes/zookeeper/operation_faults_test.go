@@ -55,6 +55,8 @@ var faults = []fault{
 var deaths = []fault{
 	{name: "plugin killed before the request", first: zkserver.Fault{CloseBefore: true}, kills: true},
 	{name: "plugin killed after the commit", first: zkserver.Fault{DropReply: true}, kills: true},
+	{name: "cancelled, and the plugin killed before the request", first: zkserver.Fault{CloseBefore: true}, cancels: true, kills: true, may: []error{context.Canceled}},
+	{name: "cancelled, and the plugin killed after the commit", first: zkserver.Fault{DropReply: true}, cancels: true, kills: true, may: []error{context.Canceled}},
 }
 
 func (f fault) expires() bool { return f.first.ExpireBefore || f.first.ExpireAfter }
@@ -180,6 +182,10 @@ func (o operation) meets(s *stage, f fault, at int64, clean *run) (requests int6
 	sent := f.strike(s.srv, s.victim, at, cancel, s.kill)
 	err := s.acts(acting, do.act, do.happen)
 	requests = sent.Load()
+	if f.kills { // a call waits until the next plugin has resumed the session
+		_, unserved := s.victim.Contenders(s.ctx, "/other")
+		s.fails("the next plugin", unserved)
+	}
 	calm()
 	s.srv.SetFault(nil)
 	cancel()
@@ -280,7 +286,7 @@ func (do doing) judge(s *stage, f fault, err error, happened bool) {
 	switch {
 	case unknown && f.answered() && !f.cancels && !happened: // if it happened, its result may have been unreadable
 		s.Errorf("every request was answered, but the error is %v", err)
-	case unknown && do.happened == nil:
+	case unknown && do.happened == nil && !(f.kills && f.cancels):
 		s.Errorf("no outcome can be unknown, but the error is %v", err)
 	case !unknown && happened && !do.harmless:
 		s.Errorf("act was carried out, but the error is %v", err)
@@ -300,6 +306,7 @@ func (do doing) again(s *stage, happened bool) error {
 	err := s.acts(s.ctx, do.act, happen)
 	switch {
 	case do.stays && (errors.Is(err, recipes.ErrThrottled) || s.host != nil && errors.Is(err, recipes.ErrUnknownOutcome)):
+	case s.host != nil && do.dropped != nil && errors.Is(err, do.dropped):
 	case happened && do.refused != nil:
 		if !errors.Is(err, do.refused) {
 			s.Errorf("again: %v; want %v", err, do.refused)
