@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"sync/atomic"
 
+	"github.com/zkrecipes/zkrecipes/internal/grants"
 	"github.com/zkrecipes/zkrecipes/recipes"
 )
 
@@ -38,27 +39,26 @@ func (l Load) contenders(joined func(id int64)) ([]contender, error) {
 }
 
 func (l Load) acquireFunc(s recipes.Recipes, joined func(recipes.Place)) (func(context.Context) (grant, error), error) {
-	switch l.Recipe {
-	case Lock:
-		lock, err := s.Lock(l.Path, recipes.LockConfig{Strategy: l.Strategy, Joined: joined})
-		return func(ctx context.Context) (grant, error) {
-			hold, err := lock.Acquire(ctx)
-			if err != nil {
-				return grant{}, fmt.Errorf("acquire %s: %w", l.Path, err)
-			}
-			return grant{hold.Token(), hold.Release}, nil
-		}, err
-	case Election:
-		election, err := s.Election(l.Path, recipes.ElectionConfig{Strategy: l.Strategy, Joined: joined})
-		return func(ctx context.Context) (grant, error) {
-			leadership, err := election.Campaign(ctx, nil)
-			if err != nil {
-				return grant{}, fmt.Errorf("campaign %s: %w", l.Path, err)
-			}
-			return grant{leadership.Token(), leadership.Resign}, nil
-		}, err
+	if err := l.Recipe.Validate(); err != nil {
+		return nil, err
 	}
-	return nil, fmt.Errorf("recipe %q is unknown", l.Recipe)
+	return l.acquireBy(string(l.Recipe), s, grants.Options{Strategy: l.Strategy, Joined: joined})
+}
+
+// acquireBy acquires as the entry with that name in the catalog of grants.
+func (l Load) acquireBy(name string, s recipes.Recipes, o grants.Options) (func(context.Context) (grant, error), error) {
+	w := grants.Named(name)
+	e, err := w.Open(s, l.Path, o)
+	if err != nil {
+		return nil, err
+	}
+	return func(ctx context.Context) (grant, error) {
+		g, err := e.Get(ctx)
+		if err != nil {
+			return grant{}, fmt.Errorf("acquire %s: %w", l.Path, err)
+		}
+		return grant{g.Token(), func(ctx context.Context) error { return w.GiveBack(ctx, g) }}, nil
+	}, nil
 }
 
 // ErrBroken is matched by every [Violation].

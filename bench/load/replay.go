@@ -9,6 +9,7 @@ import (
 
 	"golang.org/x/sync/errgroup"
 
+	"github.com/zkrecipes/zkrecipes/internal/grants"
 	"github.com/zkrecipes/zkrecipes/recipes"
 )
 
@@ -71,43 +72,21 @@ func (l Load) Replay(ctx context.Context, start time.Time, all []Acquisition, pa
 
 // replayFunc is acquireFunc for the recipes of a replay.
 func (l Load) replayFunc(s recipes.Recipes, a Acquisition) (func(context.Context) (grant, error), error) {
+	mode := "writing"
+	if a.Reads {
+		mode = "reading"
+	}
+	name := string(l.Recipe)
 	switch recipes.Kind(l.Recipe) {
 	case recipes.KindSemaphore:
-		r, err := s.Semaphore(l.Path, recipes.SemaphoreConfig{Permits: l.Permits, Strategy: l.Strategy})
-		if err != nil {
-			return nil, err
-		}
-		return holdFunc(l.Path, r.Acquire), nil
 	case recipes.KindSharedLock:
-		r, err := s.SharedLock(l.Path, recipes.SharedLockConfig{Strategy: l.Strategy})
-		if err != nil {
-			return nil, err
-		}
-		if a.Reads {
-			return holdFunc(l.Path, r.AcquireRead), nil
-		}
-		return holdFunc(l.Path, r.AcquireWrite), nil
+		name = "shared lock for " + mode
 	case recipes.KindPriorityLock:
-		r, err := s.PriorityLock(l.Path, recipes.PriorityLockConfig{Priority: a.Priority})
-		if err != nil {
-			return nil, err
-		}
-		if a.Reads {
-			return holdFunc(l.Path, r.AcquireRead), nil
-		}
-		return holdFunc(l.Path, r.AcquireWrite), nil
+		name = "priority lock for " + mode
+	default:
+		return l.acquireFunc(s, nil)
 	}
-	return l.acquireFunc(s, func(recipes.Place) {})
-}
-
-func holdFunc[H recipes.Hold](path string, acquire func(context.Context) (H, error)) func(context.Context) (grant, error) {
-	return func(ctx context.Context) (grant, error) {
-		hold, err := acquire(ctx)
-		if err != nil {
-			return grant{}, fmt.Errorf("acquire %s: %w", path, err)
-		}
-		return grant{hold.Token(), hold.Release}, nil
-	}
+	return l.acquireBy(name, s, grants.Options{Permits: l.Permits, Priority: a.Priority, Strategy: l.Strategy})
 }
 
 // sharedGuard checks a line that several contenders can hold: one for each permit, or readers

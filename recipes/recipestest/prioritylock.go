@@ -10,16 +10,6 @@ import (
 	"github.com/zkrecipes/zkrecipes/recipes"
 )
 
-// priorityKind is the writers of a priority lock. All have the same priority, unless an option
-// sets another.
-var priorityKind = kind{name: "writers", marker: "writing-00-",
-	open: func(s recipes.Client, path string, o options) (line, error) {
-		l, err := s.PriorityLock(path, recipes.PriorityLockConfig{
-			Priority: o.priority, Strategy: o.strategy, Data: []byte(o.data), Joined: o.joined,
-		})
-		return lineOf(l, err, recipes.PriorityLock.AcquireWrite, recipes.PriorityLock.Contenders, recipes.PriorityHold.Release)
-	}}
-
 // priorityTests tests what a priority lock promises.
 func priorityTests() []test {
 	return []test{
@@ -102,7 +92,7 @@ func priorityTests() []test {
 			f.create(f.path("a"), "")
 			var contenders []line
 			for i := range 5 {
-				contenders = append(contenders, priorityKind.with(f, f.open(), f.path("a"), options{priority: i % 3}))
+				contenders = append(contenders, priorityKind.with(f, f.open(), f.path("a"), options{Priority: i % 3}))
 			}
 			check := exclusive{f: f}
 			f.takeTurns(contenders, turns, check.enter, check.leave)

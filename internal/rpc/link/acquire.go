@@ -47,8 +47,8 @@ func (s *Session) Acquire(ctx context.Context, what, name string, ask *pb.Acquir
 	}()
 	for {
 		err := s.call(ctx, Options{waiter: a.waiter, abandonID: id}, a.call)
-		if e, answered := wire.Error(err); answered && a.resumed != nil && errors.Is(e, recipes.ErrUnsupported) {
-			continue // the place is lost: join again
+		if e, answered := wire.Error(err); answered && a.resumed != nil && (errors.Is(e, recipes.ErrUnsupported) || ask.GetTry() && errors.Is(e, recipes.ErrRemoved)) {
+			continue // the place is lost, or the try had given it up: join again
 		}
 		if err == nil {
 			if err = s.catchUp(ctx); err != nil {

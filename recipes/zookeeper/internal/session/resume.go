@@ -177,6 +177,25 @@ type resumption struct {
 	dropped  bool
 }
 
+// ResumeZnode marks a znode as resumed, as MarkResumed does. stat is what the caller has read of it.
+// If the znode belongs to another session, or created is not 0 and another transaction has created
+// the znode, the error matches recipes.ErrRemoved. A second call returns recipes.ErrInvalid. After
+// an error nothing has changed.
+//
+// This is all that a grant needs whose znode exists only while it is held. A recipe whose znode can
+// also wait proves first that it holds.
+func (s *Session) ResumeZnode(path string, stat Stat, created recipes.Token) error {
+	switch {
+	case stat.EphemeralOwner != s.id:
+		return fmt.Errorf("resume: %w: %s belongs to another session", recipes.ErrRemoved, path)
+	case created != 0 && recipes.Token(stat.Czxid) != created:
+		return fmt.Errorf("resume: %w: %s was created again: its token is %d, not %d", recipes.ErrRemoved, path, stat.Czxid, created)
+	case !s.MarkResumed(path):
+		return fmt.Errorf("resume: %w: %s cannot be resumed now, or is already resumed", recipes.ErrInvalid, path)
+	}
+	return nil
+}
+
 // MarkResumed marks a znode from before Resume as resumed, so that DropRest does not delete it.
 // It returns false if the znode is already marked, or DropRest was called: no two callers may
 // get the same znode.
