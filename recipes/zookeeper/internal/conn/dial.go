@@ -45,7 +45,7 @@ type dialer struct {
 	tls    *tls.Config
 	sasl   *sasl.Client // nil: no SASL
 	dial   DialFunc
-	random *randomSource
+	chance *chance
 
 	gate context.Context // done when no more connections may be made
 	shut context.CancelFunc
@@ -59,7 +59,7 @@ type dialer struct {
 }
 
 func newDialer(w *Wire) (*dialer, error) {
-	d := &dialer{wire: w, sasl: sasl.New(w.SASL), dial: w.Dial, random: newRandomSource(), servers: append([]string(nil), w.Servers...)}
+	d := &dialer{wire: w, sasl: sasl.New(w.SASL), dial: w.Dial, chance: newChance(), servers: append([]string(nil), w.Servers...)}
 	if d.dial == nil {
 		d.dial = defaultDial
 	}
@@ -69,7 +69,7 @@ func newDialer(w *Wire) (*dialer, error) {
 			return nil, err
 		}
 	}
-	d.random.shuffle(d.servers)
+	d.chance.shuffle(d.servers)
 	d.gate, d.shut = context.WithCancel(context.Background())
 	return d, nil
 }
@@ -116,7 +116,7 @@ func (d *dialer) connect(until context.Context, network, address string) (*Conn,
 	d.dials++
 	d.mu.Unlock()
 	if pause > 0 {
-		timer := time.NewTimer(pause/2 + d.random.below(pause/2))
+		timer := time.NewTimer(pause/2 + d.chance.below(pause/2))
 		defer timer.Stop()
 		select {
 		case <-timer.C:
@@ -262,32 +262,32 @@ func dialAny(ctx context.Context, addresses []string, dial func(context.Context,
 	}
 }
 
-// randomSource draws numbers that need not be secret. Each session has its own small generator,
+// chance draws numbers that need not be secret. Each session has its own small generator,
 // seeded by crypto/rand. So a test that replaces crypto/rand's source, as the simulation does,
 // determines every random choice.
-type randomSource struct {
+type chance struct {
 	mu   sync.Mutex
 	rand *rand.Rand
 }
 
-func newRandomSource() *randomSource {
+func newChance() *chance {
 	var seed [16]byte
 	_, _ = crypto.Read(seed[:]) // never fails, according to its documentation
-	return &randomSource{rand: rand.New(rand.NewPCG(binary.BigEndian.Uint64(seed[:]), binary.BigEndian.Uint64(seed[8:])))}
+	return &chance{rand: rand.New(rand.NewPCG(binary.BigEndian.Uint64(seed[:]), binary.BigEndian.Uint64(seed[8:])))}
 }
 
 // below returns a duration in [0, limit). limit must be positive.
-func (c *randomSource) below(limit time.Duration) time.Duration {
+func (c *chance) below(limit time.Duration) time.Duration {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	return time.Duration(c.rand.Int64N(int64(limit)))
 }
 
-func (c *randomSource) shuffle(list []string) {
+func (c *chance) shuffle(list []string) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	c.rand.Shuffle(len(list), func(i, j int) { list[i], list[j] = list[j], list[i] })
 }
 
 // RandomBelow returns a random duration below limit. It spreads clients that wait at the same time.
-func (w *Wire) RandomBelow(limit time.Duration) time.Duration { return w.dialer.random.below(limit) }
+func (w *Wire) RandomBelow(limit time.Duration) time.Duration { return w.dialer.chance.below(limit) }
