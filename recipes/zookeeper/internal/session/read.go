@@ -56,12 +56,31 @@ func (s *Session) start(f func()) bool {
 
 // exchangeOn sends requests on a connection and returns the replies, or returns when ctx is done.
 func (s *Session) exchangeOn(ctx context.Context, c *conn.Conn, requests ...conn.Request) ([]conn.Reply, error) {
+	if b, err := s.sendNow(c, requests); err != nil {
+		return nil, err
+	} else if b != nil {
+		return b.Await(ctx)
+	}
 	return call(ctx, s, func() ([]conn.Reply, error) { return c.Exchange(context.Background(), requests...) })
+}
+
+// sendNow is conn.SendNow while the session lasts.
+func (s *Session) sendNow(c *conn.Conn, requests []conn.Request) (*conn.Batch, error) {
+	if s.ctx.Err() != nil {
+		return nil, nil
+	}
+	return c.SendNow(requests...)
 }
 
 // ask sends a request that may be repeated, until it is answered.
 func ask[T any](ctx context.Context, s *Session, what, path string, request conn.Request, read func(conn.Reply) (T, error)) (T, error) {
-	return readWith(ctx, s, what, path, func() (T, error) { return conn.Ask(s.wire.Current(), request, read) })
+	return readAgain(ctx, s, what, path, func(ctx context.Context) (none T, _ error) {
+		replies, err := s.exchangeOn(ctx, s.wire.Current(), request)
+		if err != nil {
+			return none, err
+		}
+		return read(replies[0])
+	})
 }
 
 // readWith is ask for a request that f sends.
@@ -244,6 +263,9 @@ type sending struct {
 	failed error
 }
 
+// written is closed.
+var written = func() chan struct{} { c := make(chan struct{}); close(c); return c }()
+
 // send sends the requests when the session is connected. If it fails, a part may have been
 // sent. It does not wait until they are written, because a server that reads nothing could delay
 // that beyond ctx. If the connection ends while prepare runs, nothing is sent: the watches that
@@ -257,6 +279,10 @@ func (a *exchange) send(ctx context.Context) {
 		if a.failed = a.prepare(ctx); a.failed != nil {
 			return
 		}
+	}
+	if batch, err := a.session.sendNow(c, a.requests); batch != nil || err != nil {
+		a.sending = &sending{done: written, batch: batch, failed: err}
+		return
 	}
 	now, requests := &sending{done: make(chan struct{})}, a.requests
 	if !a.session.start(func() {
