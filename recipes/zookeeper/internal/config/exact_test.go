@@ -3,8 +3,11 @@ package config_test
 import (
 	"context"
 	"errors"
+	"fmt"
 	gopath "path"
 	"strings"
+	"sync"
+	"sync/atomic"
 	"testing"
 
 	"github.com/go-zookeeper/zk"
@@ -165,5 +168,56 @@ func TestAConfigurationThatWasReplacedIsNotOverwritten(t *testing.T) {
 				}
 			})
 		})
+	}
+}
+
+// The first Set creates the configuration's own znode. The reply is lost or not, and other clients change the
+// znode before the session sends another request.
+func TestTheFirstSetKnowsItsRevision(t *testing.T) {
+	for name, then := range map[string]func(s *zktest.Scene) error{
+		"no client changes it": func(*zktest.Scene) error { return nil },
+		"another client sets it": func(s *zktest.Scene) error {
+			_, err := zktest.ConfigAt(s.T, s.Session(), s.Path).Set(s.Ctx, "", []byte("theirs"), recipes.AnyRevision)
+			return err
+		},
+		"another program replaces it": func(s *zktest.Scene) error {
+			err := deleteTree(s.Raw, s.Path)
+			s.Make(s.Path, []byte("theirs"), 0)
+			return err
+		},
+		"another program deletes it": func(s *zktest.Scene) error { return deleteTree(s.Raw, s.Path) },
+	} {
+		for _, lost := range []bool{true, false} {
+			t.Run(fmt.Sprintf("%s, lost: %t", name, lost), func(t *testing.T) {
+				zktest.OnEmbedded(t, func(s *zktest.Scene, srv *zkserver.Server) {
+					session := s.Session()
+					c := zktest.ConfigAt(t, session, s.Path)
+					var created atomic.Bool
+					change := sync.OnceFunc(func() { must.Do(t, then(s)) })
+					srv.SetFault(func(r zkserver.Request) zkserver.Fault {
+						switch {
+						case r.SessionID != session.ID():
+						case created.Load():
+							change()
+						case r.Op == zkserver.OpMulti, zktest.Creates(r.Op) && r.Path == s.Path:
+							created.Store(true)
+							return zkserver.Fault{DropReply: lost}
+						}
+						return zkserver.Fault{}
+					})
+					revision, err := c.Set(s.Ctx, "", []byte("mine"), recipes.NoRevision)
+					if err != nil || !created.Load() {
+						t.Fatalf("created %t: %v", created.Load(), err)
+					}
+					change()
+					srv.SetFault(nil)
+					now, err := c.Get(s.Ctx, "")
+					mine := err == nil && string(now.Value) == "mine"
+					if same := err == nil && now.Revision == revision; same != mine {
+						t.Errorf("Set returned revision %d; now the entry is %+v, %v", revision, now, err)
+					}
+				})
+			})
+		}
 	}
 }
