@@ -48,7 +48,8 @@ type Configuration interface {
 	// often it was changed. ZooKeeper compares only versions, so each deletion by this library
 	// also counts in a node beside the key, and Set checks the count that it knew before it read
 	// the key. Sessions need the permission to read, and to delete also to write, that node: it
-	// gets the SessionConfig.ACL of the session that creates it. Only a key that another program
+	// gets the SessionConfig.ACL of the session that creates it. Without the permission nothing
+	// changes, and the error matches ErrAccessDenied. Only a key that another program
 	// deletes can be mistaken: if it was created again with as many changes while one request is
 	// in flight, Set overwrites it.
 	//
