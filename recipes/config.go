@@ -89,8 +89,9 @@ type SessionConfig struct {
 	FollowServers bool
 
 	// ReadsPerSecond bounds the reads and listings that the session sends in a second, and
-	// spreads them evenly. 0 is no bound. It is for tools that read much and must not load the
-	// servers. It does not delay a read that sets a watch, a write or a ping. But other reads
+	// spreads them evenly. 0 is no bound: then the reads of one call, such as Contenders, are sent
+	// in groups of 128, each when the last one was answered. With a bound, a group has at most
+	// the reads of 10 ms. It is for tools that read much and must not load the servers. It does not delay a read that sets a watch, a write or a ping. But other reads
 	// of a contender wait too: hold nothing in such a session.
 	ReadsPerSecond int
 

@@ -194,16 +194,21 @@ func parseConf(answer string) (tick time.Duration, observer bool) {
 	return time.Duration(ms) * time.Millisecond, conf["peerType"] == "1"
 }
 
-// lines checks the paths, through any of the servers.
+// lines checks the paths, through any of the servers. A read has no time limit, because a wait queue
+// may be long: if the servers do not answer, the session ends.
 func (v *doctorVerb) lines(ctx context.Context, p *host.Plugin, cfg recipes.SessionConfig) {
-	ctx, cancel := context.WithTimeout(ctx, serverTimeout)
+	opening, cancel := context.WithTimeout(ctx, serverTimeout)
 	defer cancel()
-	s, err := p.Open(ctx, cfg)
+	s, err := p.Open(opening, cfg)
 	if err != nil {
 		v.found("line", fail, serverAdvice(err), "%v", err)
 		return
 	}
-	defer s.Close(ctx)
+	defer func() {
+		ctx, cancel := context.WithTimeout(ctx, serverTimeout)
+		defer cancel()
+		s.Close(ctx)
+	}()
 	for _, path := range v.paths {
 		lines, err := s.Contenders(ctx, path)
 		if err != nil {
