@@ -14,7 +14,7 @@ help:
 	@echo 'make test         the tests that a newcomer and CI run: also on a real ZooKeeper, with the race detector for concurrent packages'
 	@echo 'make test-quick   for each edit: gofmt, vet, unit tests, the contract over one transport, 200 seeds; no ZooKeeper, host or binaries'
 	@echo 'make test-all     every test at full length, all with the race detector, 5,000 seeds'
-	@echo 'make test-counts  compares the requests of a handoff and an idle hold with the recorded ones (seconds)'
+	@echo 'make test-counts  compares the requests of a handoff, an idle hold and a Take through the plugin with the recorded ones (seconds)'
 	@echo 'make lint         gofmt, vet on three systems, staticcheck, actionlint'
 	@echo 'make build        the binaries, into bin/'
 	@echo 'make bench        compares the strategies on a real ZooKeeper by benchstat'
@@ -51,6 +51,7 @@ quick-seeds:
 test-counts:
 	$(GO) test -count=1 -run '^(TestNoStrategyCostsMoreThanRecorded|TestPlantedReadFailsTheGate|TestAHandoffSendsNothingBeforeTheGrant)$$' ./cmd/zkbench
 	$(GO) test -count=1 -run '^TestIdleHoldsCostNoMoreThanRecorded$$' ./recipes/zookeeper/internal/line
+	$(GO) test -count=1 -run '^TestATakeThroughThePluginWritesNoMoreThanRecorded$$' ./host
 
 # Without -trimpath, the tests use what it compiles. The checksum shows that the three binaries
 # have the same sources, even without a commit.
