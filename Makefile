@@ -18,7 +18,7 @@ help:
 	@echo 'make lint         gofmt, vet on three systems, staticcheck, actionlint'
 	@echo 'make build        the binaries, into bin/'
 	@echo 'make bench        compares the strategies on a real ZooKeeper by benchstat'
-	@echo 'make bench-peers  every recipe against those of go-zookeeper, Curator and kazoo (hours; BENCH=Peers ROUNDS=2 CONTENDERS=10,100: 5 minutes)'
+	@echo 'make bench-peers  every recipe against those of go-zookeeper, Curator and kazoo (five hours; BENCH=Peers ROUNDS=2 CONTENDERS=10,100: 5 minutes)'
 	@echo 'make results      records the sweep on real ZooKeeper servers into testdata/results (75 minutes; FOR=9m: a part)'
 	@echo 'make proto        generates the code from the .proto files'
 	@echo 'make release      archives, deb, rpm, SBOM and checksums with VERSION, signed by SIGNING_KEY, into bin/release/'
