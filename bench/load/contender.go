@@ -11,16 +11,16 @@ import (
 )
 
 type contender struct {
-	id    int64 // from 1
-	reads bool  // as a reader
-	enter func(context.Context) (turn, error)
+	id      int64 // from 1
+	reads   bool  // as a reader
+	acquire func(context.Context) (grant, error)
 }
 
-// turn is a grant of either recipe. The load never calls Done: its first call costs a read
+// grant is a grant of either recipe. The load never calls Done: its first call costs a read
 // and a watch event, which are not part of a handoff.
-type turn struct {
-	token recipes.Token
-	leave func(context.Context) error
+type grant struct {
+	token   recipes.Token
+	release func(context.Context) error
 }
 
 // contenders returns one contender for each session, and calls joined each time that one
@@ -29,35 +29,35 @@ func (l Load) contenders(joined func(id int64)) ([]contender, error) {
 	all := make([]contender, len(l.Sessions))
 	for i, session := range l.Sessions {
 		id := int64(i + 1)
-		enter, err := l.enter(session, func(recipes.Place) { joined(id) })
+		acquire, err := l.acquireFunc(session, func(recipes.Place) { joined(id) })
 		if err != nil {
 			return nil, err
 		}
-		all[i] = contender{id: id, enter: enter}
+		all[i] = contender{id: id, acquire: acquire}
 	}
 	return all, nil
 }
 
-func (l Load) enter(s recipes.Recipes, joined func(recipes.Place)) (func(context.Context) (turn, error), error) {
+func (l Load) acquireFunc(s recipes.Recipes, joined func(recipes.Place)) (func(context.Context) (grant, error), error) {
 	if err := l.Recipe.Validate(); err != nil {
 		return nil, err
 	}
-	return l.enterBy(string(l.Recipe), s, grants.Options{Strategy: l.Strategy, Joined: joined})
+	return l.acquireBy(string(l.Recipe), s, grants.Options{Strategy: l.Strategy, Joined: joined})
 }
 
-// enterBy enters by the way with that name in the catalog of grants.
-func (l Load) enterBy(name string, s recipes.Recipes, o grants.Options) (func(context.Context) (turn, error), error) {
+// acquireBy acquires as the entry with that name in the catalog of grants.
+func (l Load) acquireBy(name string, s recipes.Recipes, o grants.Options) (func(context.Context) (grant, error), error) {
 	w := grants.Named(name)
 	e, err := w.Open(s, l.Path, o)
 	if err != nil {
 		return nil, err
 	}
-	return func(ctx context.Context) (turn, error) {
+	return func(ctx context.Context) (grant, error) {
 		g, err := e.Get(ctx)
 		if err != nil {
-			return turn{}, fmt.Errorf("acquire %s: %w", l.Path, err)
+			return grant{}, fmt.Errorf("acquire %s: %w", l.Path, err)
 		}
-		return turn{g.Token(), func(ctx context.Context) error { return w.GiveBack(ctx, g) }}, nil
+		return grant{g.Token(), func(ctx context.Context) error { return w.GiveBack(ctx, g) }}, nil
 	}, nil
 }
 

@@ -170,7 +170,7 @@ func foreignName(end string) string {
 	return strings.ReplaceAll(uuid.NewString(), "-", "") + end
 }
 
-func (s spokenLine) waits(f *fixture, session recipes.Client, path string) *waiter[grant] {
+func (s spokenLine) waits(f *fixture, session recipes.Client, path string) *waitingCall[grant] {
 	f.Helper()
 	return waits(f, func(joined func(recipes.Place)) func(context.Context) (grant, error) {
 		return s.with(f, session, path, options{Joined: joined}).Enter

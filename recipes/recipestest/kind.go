@@ -108,12 +108,12 @@ func (k kind) granted(f *fixture, s recipes.Client, path string) grant {
 }
 
 // waits enters a wait queue, and returns when the contender has joined it.
-func (k kind) waits(f *fixture, s recipes.Client, path string) *waiter[grant] {
+func (k kind) waits(f *fixture, s recipes.Client, path string) *waitingCall[grant] {
 	f.Helper()
 	return k.waitsWith(f, s, path, options{})
 }
 
-func (k kind) waitsWith(f *fixture, s recipes.Client, path string, o options) *waiter[grant] {
+func (k kind) waitsWith(f *fixture, s recipes.Client, path string, o options) *waitingCall[grant] {
 	f.Helper()
 	return waits(f, func(joined func(recipes.Place)) func(context.Context) (grant, error) {
 		o.Joined = joined

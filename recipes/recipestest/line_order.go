@@ -15,7 +15,7 @@ import (
 func inOrder(f *fixture, k kind, strategy func(int) recipes.Strategy) {
 	sessions := []recipes.Client{f.open(), f.open()}
 	first := k.granted(f, sessions[0], f.path("a"))
-	var waiters []*waiter[grant]
+	var waiters []*waitingCall[grant]
 	for i := range 5 {
 		waiters = append(waiters, k.waitsWith(f, sessions[i%2], f.path("a"), options{Strategy: strategy(i)}))
 	}

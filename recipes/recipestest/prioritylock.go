@@ -54,7 +54,7 @@ func priorityTests() []test {
 			}
 			f.must(h.Write(f.ctx))
 			high.blocked(f)
-			for _, next := range []*waiter[recipes.PriorityHold]{high, middle, low} {
+			for _, next := range []*waitingCall[recipes.PriorityHold]{high, middle, low} {
 				f.must(h.Release(f.ctx))
 				g := next.must(f)
 				f.failIf(g.Token() <= h.Token(), "token %d after %d", g.Token(), h.Token())
@@ -63,7 +63,7 @@ func priorityTests() []test {
 		}},
 		{"within a priority, grants follow the order of joining", func(f *fixture) {
 			h := f.priorityHeld(f.open(), recipes.Writing, at(5))
-			var all []*waiter[recipes.PriorityHold]
+			var all []*waitingCall[recipes.PriorityHold]
 			for range 4 {
 				all = append(all, f.priorityWaits(f.open(), recipes.Writing, at(5)))
 			}
@@ -203,7 +203,7 @@ func (f *fixture) priorityHeld(s recipes.Recipes, mode recipes.Mode, o ...func(*
 	return must.Get(acquire(f.ctx))(f)
 }
 
-func (f *fixture) priorityWaits(s recipes.Recipes, mode recipes.Mode, o ...func(*recipes.PriorityLockConfig)) *waiter[recipes.PriorityHold] {
+func (f *fixture) priorityWaits(s recipes.Recipes, mode recipes.Mode, o ...func(*recipes.PriorityLockConfig)) *waitingCall[recipes.PriorityHold] {
 	f.Helper()
 	return waits(f, func(joined func(recipes.Place)) func(context.Context) (recipes.PriorityHold, error) {
 		l := f.priority(s, append(o, func(c *recipes.PriorityLockConfig) { c.Joined = joined })...)

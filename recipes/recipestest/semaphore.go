@@ -123,7 +123,7 @@ func (f *fixture) permit(s recipes.Recipes, path string, permits int) recipes.Ho
 	return get(f, f.semaphore(s, path, permits).Acquire)
 }
 
-func (f *fixture) permitWaits(s recipes.Recipes, path string, permits int) *waiter[recipes.Hold] {
+func (f *fixture) permitWaits(s recipes.Recipes, path string, permits int) *waitingCall[recipes.Hold] {
 	f.Helper()
 	return waits(f, func(joined func(recipes.Place)) func(context.Context) (recipes.Hold, error) {
 		m := must.Get(s.Semaphore(path, recipes.SemaphoreConfig{Permits: permits, Joined: joined}))(f)

@@ -57,7 +57,7 @@ func sharedLockTests() []test {
 		{"when a writer releases, only the readers directly behind it are granted, none behind another writer", func(f *fixture) {
 			s := f.open()
 			h := f.writes(s, f.path("a"))
-			var readers []*waiter[recipes.SharedHold]
+			var readers []*waitingCall[recipes.SharedHold]
 			for range 4 {
 				readers = append(readers, f.sharedWaits(f.open(), f.path("a"), recipes.Reading))
 			}
@@ -156,7 +156,7 @@ func (f *fixture) writes(s recipes.Recipes, path string) recipes.SharedHold {
 	return get(f, f.shared(s, path).AcquireWrite)
 }
 
-func (f *fixture) sharedWaits(s recipes.Recipes, path string, mode recipes.Mode, o ...func(*recipes.SharedLockConfig)) *waiter[recipes.SharedHold] {
+func (f *fixture) sharedWaits(s recipes.Recipes, path string, mode recipes.Mode, o ...func(*recipes.SharedLockConfig)) *waitingCall[recipes.SharedHold] {
 	f.Helper()
 	return waits(f, func(joined func(recipes.Place)) func(context.Context) (recipes.SharedHold, error) {
 		l := f.shared(s, path, append(o, func(c *recipes.SharedLockConfig) { c.Joined = joined })...)

@@ -199,7 +199,7 @@ func (f *fixture) isSlot(h recipes.SlotHold, want int) {
 	f.must(h.Write(f.ctx))
 }
 
-func (f *fixture) slotWaits(s recipes.Client, permits int) *waiter[recipes.SlotHold] {
+func (f *fixture) slotWaits(s recipes.Client, permits int) *waitingCall[recipes.SlotHold] {
 	f.Helper()
 	return waits(f, func(joined func(recipes.Place)) func(context.Context) (recipes.SlotHold, error) {
 		return f.slots(s, permits, joined).Acquire

@@ -16,6 +16,7 @@ import (
 	"google.golang.org/grpc/test/bufconn"
 
 	"github.com/zkrecipes/zkrecipes/internal/rpc/client"
+	"github.com/zkrecipes/zkrecipes/internal/rpc/link"
 	"github.com/zkrecipes/zkrecipes/internal/rpc/server"
 	"github.com/zkrecipes/zkrecipes/recipes"
 	"github.com/zkrecipes/zkrecipes/recipes/zookeeper"
@@ -25,7 +26,7 @@ import (
 // goroutines.
 type Host struct {
 	dial   zookeeper.Dialer
-	client *client.Client
+	client *link.Client
 
 	mu      sync.Mutex
 	current *plugin // nil while none runs
@@ -88,7 +89,7 @@ type plugin struct {
 	grpc      *grpc.Server
 	listener  *bufconn.Listener
 	conn      *grpc.ClientConn
-	link      *client.Plugin // the host's end
+	link      *link.Plugin // the host's end
 	serving   sync.WaitGroup
 	ended     chan struct{}
 
@@ -107,7 +108,7 @@ func (h *Host) launch() *plugin {
 	p.grpc = grpc.NewServer(append(p.server.Options(), grpc.WaitForHandlers(true))...)
 	p.server.Register(p.grpc)
 	p.serving.Go(func() { _ = p.grpc.Serve(p.listener) })
-	conn, err := grpc.NewClient("passthrough:///plugin", append(client.DialOptions(nil, nil),
+	conn, err := grpc.NewClient("passthrough:///plugin", append(link.DialOptions(nil, nil),
 		grpc.WithTransportCredentials(insecure.NewCredentials()),
 		grpc.WithContextDialer(func(ctx context.Context, _ string) (net.Conn, error) {
 			return p.owns(p.listener.DialContext(ctx))

@@ -240,7 +240,7 @@ func (v *lockVerb) Run(ctx context.Context, t *verb.Tool) error {
 			return grant{}, v.explain(err)
 		}
 		if v.oncePer > 0 {
-			err = v.turn(ctx, s, t, &h)
+			err = v.claimTurn(ctx, s, t, &h)
 		}
 		return h, err
 	})
@@ -250,8 +250,8 @@ func (v *lockVerb) Run(ctx context.Context, t *verb.Tool) error {
 	return err
 }
 
-// turn looks for a turn of the period. If none is due, it releases the lock.
-func (v *lockVerb) turn(ctx context.Context, s recipes.Recipes, t *verb.Tool, h *grant) error {
+// claimTurn takes a turn of the period. If none is due, it releases the lock.
+func (v *lockVerb) claimTurn(ctx context.Context, s recipes.Recipes, t *verb.Tool, h *grant) error {
 	record, err := s.Configuration(v.path)
 	if err != nil {
 		return err

@@ -80,9 +80,9 @@ func (l *Line) ResumeWaiting(ctx context.Context, znode string, o Options) (*Hol
 	}
 	bare, ok := l.resumeBare(znode, me, node)
 	if !ok {
-		return l.stay(ctx, znode, o)
+		return l.waitOrLeave(ctx, znode, o)
 	}
-	return l.stayByHandoff(ctx, &waiter{line: l, bare: bare, me: me, resumed: true}, o, -1)
+	return l.waitByHandoff(ctx, &handoffWaiter{line: l, bare: bare, me: me, resumed: true}, o, -1)
 }
 
 // stillFirst checks that no contender ahead blocks the contender of that name. It ignores

@@ -53,7 +53,7 @@ func resume(ctx context.Context, cfg recipes.SessionConfig, dial DialFunc, t Tic
 	s.resumption.paths = make(map[string]bool)
 	s.ephemerals.bytes = s.wire.MaxPacket // unknown; the first creation counts
 	s.id = t.secret.id
-	s.lease.Start(s.end)
+	s.begin()
 	ctx, cancel := openBounded(ctx)
 	defer cancel()
 	if err = s.Err(); err == nil { // the deadline may have passed
