@@ -6,9 +6,15 @@ import (
 	"fmt"
 	"sync"
 
+	"github.com/zkrecipes/zkrecipes/internal/rpc/link"
 	"github.com/zkrecipes/zkrecipes/internal/rpc/wire"
 	pb "github.com/zkrecipes/zkrecipes/plugin/proto/zkrecipes/v1"
 	"github.com/zkrecipes/zkrecipes/recipes"
+)
+
+var (
+	grantService = pb.NewGrantServiceClient(link.Router{})
+	queueService = pb.NewQueueServiceClient(link.Router{})
 )
 
 // queue is the common part of queues and priority queues.
@@ -73,9 +79,9 @@ func (q *queue) put(ctx context.Context, priority int, data [][]byte) ([]recipes
 	if len(data) == 0 {
 		return nil, nil
 	}
-	id := q.s.requestID()
-	return write(ctx, q.recipe, sentOnce.abandonable(id), q.s.queues.PutElements, &pb.PutElementsRequest{
-		Session: q.s.handle, Path: q.path, Dialect: q.dialect, Queue: q.message(), Priority: int32(priority), Data: data, RequestId: id,
+	id := q.s.RequestID()
+	return write(ctx, q.recipe, link.Once().Abandonable(id), queueService.PutElements, &pb.PutElementsRequest{
+		Session: q.s.Handle(), Path: q.path, Dialect: q.dialect, Queue: q.message(), Priority: int32(priority), Data: data, RequestId: id,
 	}, func(a *pb.PutElementsResponse) []recipes.ElementID { return wire.ElementIDs(a.GetIds(), len(data)) })
 }
 
@@ -112,9 +118,9 @@ func (q *queue) Take(ctx context.Context) (recipes.Element, error) {
 // takeUnclaimed takes an element in a dialect whose other consumers see no claims. The answer
 // has the only copy of the element, so a failed call may have lost it.
 func (q *queue) takeUnclaimed(ctx context.Context) (recipes.Element, error) {
-	id := q.s.requestID()
-	return write(ctx, q.recipe, sentOnce.abandonable(id), q.s.queues.TakeElement, &pb.TakeElementRequest{
-		Session: q.s.handle, RequestId: id, Path: q.path, Dialect: q.dialect, Queue: q.message(),
+	id := q.s.RequestID()
+	return write(ctx, q.recipe, link.Once().Abandonable(id), queueService.TakeElement, &pb.TakeElementRequest{
+		Session: q.s.Handle(), RequestId: id, Path: q.path, Dialect: q.dialect, Queue: q.message(),
 	}, func(a *pb.TakeElementResponse) recipes.Element { return wire.Element(a.GetElement()) })
 }
 
@@ -124,27 +130,27 @@ func (q *queue) Receive(ctx context.Context) (recipes.Delivery, error) {
 		return nil, err
 	}
 	d := a.GetDelivery()
-	return &delivery{remoteGrant: g, done: make(chan struct{}), element: wire.Element(d.GetElement()), attempt: int(d.GetAttempt())}, nil
+	return &delivery{Grant: g, done: make(chan struct{}), element: wire.Element(d.GetElement()), attempt: int(d.GetAttempt())}, nil
 }
 
 func (q *queue) Peek(ctx context.Context) (recipes.Element, error) {
-	return read(ctx, q.recipe, q.s.queues.PeekElement, &pb.PeekElementRequest{Session: q.s.handle, Path: q.path, Dialect: q.dialect, Queue: q.message()},
+	return read(ctx, q.recipe, queueService.PeekElement, &pb.PeekElementRequest{Session: q.s.Handle(), Path: q.path, Dialect: q.dialect, Queue: q.message()},
 		func(a *pb.PeekElementResponse) recipes.Element { return wire.Element(a.GetElement()) })
 }
 
 func (q *queue) Len(ctx context.Context) (int, error) {
-	return read(ctx, q.recipe, q.s.queues.CountElements, &pb.CountElementsRequest{Session: q.s.handle, Path: q.path, Dialect: q.dialect, Queue: q.message()},
+	return read(ctx, q.recipe, queueService.CountElements, &pb.CountElementsRequest{Session: q.s.Handle(), Path: q.path, Dialect: q.dialect, Queue: q.message()},
 		func(a *pb.CountElementsResponse) int { return int(a.GetCount()) })
 }
 
 func (q *queue) DeadLetters(ctx context.Context) ([]recipes.Element, error) {
-	return read(ctx, q.recipe, q.s.queues.ListDeadLetters, &pb.ListDeadLettersRequest{Session: q.s.handle, Path: q.path, Dialect: q.dialect, Queue: q.message()},
+	return read(ctx, q.recipe, queueService.ListDeadLetters, &pb.ListDeadLettersRequest{Session: q.s.Handle(), Path: q.path, Dialect: q.dialect, Queue: q.message()},
 		func(a *pb.ListDeadLettersResponse) []recipes.Element { return wire.Each(a.GetElements(), wire.Element) })
 }
 
 // delivery is the host's half of a received element.
 type delivery struct {
-	*remoteGrant
+	*link.Grant
 	element recipes.Element
 	attempt int
 
@@ -165,17 +171,16 @@ func (d *delivery) Return(ctx context.Context) error { return d.conclude(ctx, fa
 func (d *delivery) conclude(ctx context.Context, ack bool) error {
 	d.once.Do(func() {
 		d.acked = ack
-		work := func() { d.finish(d.call(ack)) }
-		if reason := d.endLocally(); reason != nil {
+		if reason := d.End(); reason != nil {
 			d.finish(reason)
-		} else if !d.s.spawn(work) {
-			work() // the session is closed, so the call fails at once
+			return
 		}
+		d.Session().Go(func() { d.finish(d.call(ack)) }) // once the session is closed, the call fails at once
 	})
 	if ack != d.acked && errors.Is(d.Err(), recipes.ErrReleased) {
 		return d.failed(recipes.ErrReleased)
 	}
-	if err := outcome(ctx, d.done, &d.result); err != nil {
+	if err := link.Outcome(ctx, d.done, &d.result); err != nil {
 		return d.failed(err)
 	}
 	return nil
@@ -186,38 +191,21 @@ func (d *delivery) finish(err error) {
 	close(d.done)
 }
 
-// endLocally ends the grant in this process. If it has already ended, endLocally returns the
-// reason.
-func (d *delivery) endLocally() error {
-	if err := d.Err(); err != nil {
-		return err
-	}
-	d.lose(recipes.ErrReleased)
-	if err := d.Err(); !errors.Is(err, recipes.ErrReleased) {
-		return err
-	}
-	d.s.unhold(d.id)
-	return nil
-}
-
 func (d *delivery) call(ack bool) error {
-	calls := 0
-	err := d.s.persist(d.s.over, callOptions{awaited: true}, func(ctx context.Context) error {
-		calls++
-		if ack {
-			_, err := d.s.queues.AcknowledgeElement(ctx, &pb.AcknowledgeElementRequest{Session: d.s.handle, RequestId: d.id})
-			return err
+	var calls int
+	var err error
+	if ack {
+		calls, err = link.Persist(d.Session(), queueService.AcknowledgeElement, &pb.AcknowledgeElementRequest{Session: d.Session().Handle(), RequestId: d.ID()})
+	} else {
+		calls, err = link.Persist(d.Session(), grantService.Release, &pb.ReleaseRequest{Session: d.Session().Handle(), RequestId: d.ID()})
+		if calls > 1 {
+			err = link.Forgotten(err)
 		}
-		_, err := d.s.grants.Release(ctx, &pb.ReleaseRequest{Session: d.s.handle, RequestId: d.id})
-		return err
-	})
-	if calls > 1 && !ack {
-		err = forgotten(err)
 	}
 	if err == nil || errors.Is(err, recipes.ErrNotHeld) {
-		d.s.forget(d.id)
+		d.Forget()
 	}
-	if errors.Is(err, recipes.ErrSessionLost) || calls > 1 && unexplained(err) { // an earlier call may have succeeded
+	if errors.Is(err, recipes.ErrSessionLost) || calls > 1 && link.Unexplained(err) { // an earlier call may have succeeded
 		return fmt.Errorf("%w: %w: %w", recipes.ErrNotHeld, recipes.ErrUnknownOutcome, err)
 	}
 	return err
