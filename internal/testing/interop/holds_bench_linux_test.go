@@ -76,10 +76,11 @@ func BenchmarkHolds(b *testing.B) {
 // mostThreaded is how many sessions a library opens that has several threads for each.
 const mostThreaded = 300
 
-// startForHolds starts servers that can read the end of a session with 20,000 locks.
+// startForHolds starts servers that can read the end of a session with 20,000 locks. They do not
+// delete the containers that one library left while another is measured.
 func startForHolds(tb testing.TB, cfg ensemble.Config) *ensemble.Ensemble {
 	cfg.Properties = map[string]string{"maxClientCnxns": "0"}
-	cfg.SystemProperties = map[string]string{"jute.maxbuffer": strconv.Itoa(holdPacket)}
+	cfg.SystemProperties = map[string]string{"jute.maxbuffer": strconv.Itoa(holdPacket), "znode.container.checkIntervalMs": strconv.Itoa(1 << 30)}
 	return ensembletest.Start(tb, cfg)
 }
 
