@@ -75,7 +75,8 @@ type Config struct {
 	Lifetime *os.File
 
 	// StartTimeout bounds the time from the start of the process until it can open
-	// sessions. 0 means ten seconds.
+	// sessions. 0 means a minute: a machine that starts hundreds of plugins at once is late, not
+	// broken.
 	StartTimeout time.Duration
 
 	// Logger receives what the plugin logs. Its level is the plugin's level too. nil
@@ -136,7 +137,7 @@ func (c Config) defaults() (Config, error) {
 	case c.StartTimeout < 0:
 		return c, fmt.Errorf("host: Config.StartTimeout is %v; it must not be negative", c.StartTimeout)
 	case c.StartTimeout == 0:
-		c.StartTimeout = 10 * time.Second
+		c.StartTimeout = time.Minute
 	}
 	if c.Logger == nil {
 		c.Logger = hclog.NewNullLogger()

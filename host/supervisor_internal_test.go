@@ -41,7 +41,7 @@ func TestBackoffDoublesUpToItsMost(t *testing.T) {
 }
 
 func TestTheDefaultsAreThoseOfTheDocumentation(t *testing.T) {
-	if c, err := (Config{}).defaults(); err != nil || c.StartTimeout != 10*time.Second {
+	if c, err := (Config{}).defaults(); err != nil || c.StartTimeout != time.Minute {
 		t.Errorf("StartTimeout is %v, %v", c.StartTimeout, err)
 	}
 	for in, want := range map[[2]time.Duration][2]time.Duration{

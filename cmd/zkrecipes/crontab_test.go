@@ -1,0 +1,48 @@
+package main
+
+import (
+	"bytes"
+	"errors"
+	"os"
+	"os/exec"
+	"sync"
+	"testing"
+
+	"github.com/zkrecipes/zkrecipes/cmd/zkrecipes/internal/exit"
+	"github.com/zkrecipes/zkrecipes/internal/testing/must"
+	"github.com/zkrecipes/zkrecipes/internal/testing/testall"
+	"github.com/zkrecipes/zkrecipes/internal/zkserver"
+)
+
+// A crontab has many lines for one minute, each with a lock of its own or one for some of them. All are
+// late on a small machine, and none fails: each has the lock, or another line has it.
+func TestTheLinesOfACrontab(t *testing.T) {
+	srv := must.Get(zkserver.Listen(zkserver.Config{}))(t)
+	defer srv.Close()
+	var mu sync.Mutex
+	codes := map[int]int{}
+	var lines sync.WaitGroup
+	for range testall.Count(20, 200) {
+		lines.Go(func() {
+			cmd := exec.CommandContext(t.Context(), "zkrecipes", "lock", "-try", "-connect-timeout", "1m", "/cron", "--", "true")
+			cmd.Env = append(os.Environ(), "ZKRECIPES_SERVERS="+srv.Addr())
+			var said bytes.Buffer
+			cmd.Stdout, cmd.Stderr = &said, &said
+			err := cmd.Run()
+			if failed := (*exec.ExitError)(nil); err != nil && !errors.As(err, &failed) {
+				t.Error(err)
+				return
+			}
+			mu.Lock()
+			defer mu.Unlock()
+			code := cmd.ProcessState.ExitCode()
+			if codes[code]++; code != 0 && code != exit.Timeout {
+				t.Errorf("exit code %d: %s", code, said.String())
+			}
+		})
+	}
+	lines.Wait()
+	if codes[0] == 0 {
+		t.Error("no line had the lock")
+	}
+}
