@@ -51,8 +51,20 @@ func (v *doctorVerb) server(ctx context.Context, p *host.Plugin, cfg recipes.Ses
 	}
 	v.found("zookeeper", status, advice, "%s: connected in %v, session timeout %v, requested %v", server, time.Since(start).Round(time.Millisecond), s.Timeout(), cfg.SessionTimeout)
 	v.ticks(ctx, cfg.TLS, server, s.Timeout())
+	v.chroot(ctx, s, cfg.Chroot, server)
 	if !v.readOnly && v.lock(ctx, s, server) {
 		v.handoff(ctx, p, cfg, s)
+	}
+}
+
+// chroot warns about a chroot that does not exist: ZooKeeper's own clients fail there, and ours create
+// it.
+func (v *doctorVerb) chroot(ctx context.Context, s recipes.Recipes, chroot, server string) {
+	if chroot == "" {
+		return
+	}
+	if _, err := s.Children(ctx, "/"); errors.Is(err, recipes.ErrNoNode) {
+		v.found("chroot", warn, "correct it if it is mistyped; otherwise the first use creates it", "%s: %s does not exist", server, chroot)
 	}
 }
 

@@ -279,6 +279,9 @@ func (s *Session) ensureWith(ctx context.Context, full string, acl []jute.ACL) e
 		if errors.Is(err, recipes.ErrNodeExists) {
 			return nil
 		}
+		if err == nil && full == s.wire.Chroot {
+			s.log.Info("the chroot did not exist, and was created", "chroot", full)
+		}
 		if !errors.Is(err, recipes.ErrNoNode) || full == "/" {
 			return err
 		}
