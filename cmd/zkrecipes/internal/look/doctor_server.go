@@ -228,6 +228,7 @@ func (v *doctorVerb) lines(ctx context.Context, p *host.Plugin, cfg recipes.Sess
 			continue
 		}
 		v.line(path, lines)
+		v.orphans(ctx, s, cfg, path, lines.Contenders)
 	}
 }
 
