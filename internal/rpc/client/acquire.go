@@ -78,7 +78,7 @@ func (r recipe) acquire(ctx context.Context, name string, ask *pb.AcquireRequest
 			s: s, id: id, recipe: name, request: ask, lost: make(chan struct{}),
 			token: recipes.Token(a.GetGrant().GetToken()), znode: a.GetGrant().GetZnode(),
 		}
-		late, err := s.remember(g, w)
+		late, err := s.remember(w, g)
 		if late {
 			continue
 		}
@@ -112,10 +112,10 @@ func (s *session) abandon(id string) {
 	})
 }
 
-// remember records a grant, so that the end of the session ends it too. A grant is late if
-// its plugin has ended, and the next one has already resumed the session's other grants.
-// DropRest deletes the znode of a late grant.
-func (s *session) remember(g *remoteGrant, w *waiter) (late bool, err error) {
+// remember records the grants of a call, so that the end of the session ends them too. They are
+// late if their plugin has ended, and the next one has already resumed the session's other grants.
+// DropRest deletes the znodes of late grants.
+func (s *session) remember(w *waiter, grants ...*remoteGrant) (late bool, err error) {
 	s.checkClock()
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -125,8 +125,10 @@ func (s *session) remember(g *remoteGrant, w *waiter) (late bool, err error) {
 	case w.at != s.owner && w.at != s.resuming:
 		return true, nil
 	}
-	g.at = w.at
-	s.held[g.id], s.owned[g.id] = g, g
+	for _, g := range grants {
+		g.at = w.at
+		s.held[g.id], s.owned[g.id] = g, g
+	}
 	s.clock.hold(true)
 	return false, nil
 }

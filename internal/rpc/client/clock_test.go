@@ -206,7 +206,7 @@ func TestEveryMethodReportsTheLossAfterAPause(t *testing.T) {
 		"State": func(s *session) bool { return s.State() == recipes.Lost },
 		"Err":   func(s *session) bool { return errors.Is(s.Err(), recipes.ErrDeadline) },
 		"Acquire, when its answer arrives": func(s *session) bool {
-			_, err := s.remember(&remoteGrant{id: "1"}, &waiter{at: s.owner})
+			_, err := s.remember(&waiter{at: s.owner}, &remoteGrant{id: "1"})
 			s.forget("1")
 			return errors.Is(err, recipes.ErrDeadline)
 		},

@@ -2,9 +2,7 @@ package client
 
 import (
 	"context"
-	"errors"
 	"fmt"
-	"sync"
 
 	"github.com/zkrecipes/zkrecipes/internal/rpc/wire"
 	pb "github.com/zkrecipes/zkrecipes/plugin/proto/zkrecipes/v1"
@@ -44,7 +42,7 @@ func (s *session) queue(path string, cfg recipes.QueueConfig, priority bool) (*q
 }
 
 func (q fifo) Put(ctx context.Context, data []byte) (recipes.ElementID, error) {
-	return first(q.put(ctx, 0, [][]byte{data}))
+	return firstOf(q.put(ctx, 0, [][]byte{data}))
 }
 
 func (q fifo) PutMany(ctx context.Context, data ...[]byte) ([]recipes.ElementID, error) {
@@ -52,18 +50,18 @@ func (q fifo) PutMany(ctx context.Context, data ...[]byte) ([]recipes.ElementID,
 }
 
 func (q byPriority) Put(ctx context.Context, priority int, data []byte) (recipes.ElementID, error) {
-	return first(q.put(ctx, priority, [][]byte{data}))
+	return firstOf(q.put(ctx, priority, [][]byte{data}))
 }
 
 func (q byPriority) PutMany(ctx context.Context, priority int, data ...[]byte) ([]recipes.ElementID, error) {
 	return q.put(ctx, priority, data)
 }
 
-func first(ids []recipes.ElementID, err error) (recipes.ElementID, error) {
+func firstOf[T any](all []T, err error) (none T, _ error) {
 	if err != nil {
-		return "", err
+		return none, err
 	}
-	return ids[0], nil
+	return all[0], nil
 }
 
 func (q *queue) put(ctx context.Context, priority int, data [][]byte) ([]recipes.ElementID, error) {
@@ -80,43 +78,6 @@ func (q *queue) put(ctx context.Context, priority int, data [][]byte) ([]recipes
 }
 
 func (q *queue) message() *pb.Queue { return wire.ToQueue(q.priority, q.cfg) }
-
-// Take receives an element and acknowledges it: see QueueService in queue.proto.
-func (q *queue) Take(ctx context.Context) (recipes.Element, error) {
-	if q.dialect != "" {
-		return q.takeUnclaimed(ctx)
-	}
-	for {
-		d, err := q.Receive(ctx)
-		if err != nil {
-			return recipes.Element{}, err
-		}
-		err = d.Ack(ctx)
-		switch {
-		case err == nil:
-			return d.Element(), nil
-		case errors.Is(err, recipes.ErrUnknownOutcome), errors.Is(err, recipes.ErrSessionLost), ctx.Err() != nil:
-			// This case comes before ErrNotHeld, which may match too: the element must not be
-			// lost without an error.
-			if !errors.Is(err, recipes.ErrUnknownOutcome) {
-				err = fmt.Errorf("%w: %w", recipes.ErrUnknownOutcome, err)
-			}
-			return recipes.Element{}, fmt.Errorf("%s: %s may have been taken, and would be lost: %w", q, d.Element().ID, err)
-		case errors.Is(err, recipes.ErrNotHeld): // another client has deleted the claim, or the element
-		default:
-			return recipes.Element{}, err
-		}
-	}
-}
-
-// takeUnclaimed takes an element in a dialect whose other consumers see no claims. The answer
-// has the only copy of the element, so a failed call may have lost it.
-func (q *queue) takeUnclaimed(ctx context.Context) (recipes.Element, error) {
-	id := q.s.requestID()
-	return write(ctx, q.recipe, sentOnce.abandonable(id), q.s.queues.TakeElement, &pb.TakeElementRequest{
-		Session: q.s.handle, RequestId: id, Path: q.path, Dialect: q.dialect, Queue: q.message(),
-	}, func(a *pb.TakeElementResponse) recipes.Element { return wire.Element(a.GetElement()) })
-}
 
 func (q *queue) Receive(ctx context.Context) (recipes.Delivery, error) {
 	g, a, err := q.acquire(ctx, "queue", &pb.AcquireRequest{Recipe: &pb.AcquireRequest_Queue{Queue: q.message()}}, nil)
@@ -140,93 +101,4 @@ func (q *queue) Len(ctx context.Context) (int, error) {
 func (q *queue) DeadLetters(ctx context.Context) ([]recipes.Element, error) {
 	return read(ctx, q.recipe, q.s.queues.ListDeadLetters, &pb.ListDeadLettersRequest{Session: q.s.handle, Path: q.path, Dialect: q.dialect, Queue: q.message()},
 		func(a *pb.ListDeadLettersResponse) []recipes.Element { return wire.Each(a.GetElements(), wire.Element) })
-}
-
-// delivery is the host's half of a received element.
-type delivery struct {
-	*remoteGrant
-	element recipes.Element
-	attempt int
-
-	once   sync.Once
-	acked  bool          // by Ack, not Return
-	result error         // set before done is closed
-	done   chan struct{} // closed at the end of the first Ack or Return
-}
-
-func (d *delivery) Element() recipes.Element { return d.element }
-func (d *delivery) Attempt() int             { return d.attempt }
-
-func (d *delivery) Ack(ctx context.Context) error    { return d.conclude(ctx, true) }
-func (d *delivery) Return(ctx context.Context) error { return d.conclude(ctx, false) }
-
-// conclude ends the delivery on the first call, and waits for the end. A goroutine of the
-// session makes the call to the plugin, which therefore continues when ctx ends.
-func (d *delivery) conclude(ctx context.Context, ack bool) error {
-	d.once.Do(func() {
-		d.acked = ack
-		work := func() { d.finish(d.call(ack)) }
-		if reason := d.endLocally(); reason != nil {
-			d.finish(reason)
-		} else if !d.s.spawn(work) {
-			work() // the session is closed, so the call fails at once
-		}
-	})
-	if ack != d.acked && errors.Is(d.Err(), recipes.ErrReleased) {
-		return d.failed(recipes.ErrReleased)
-	}
-	if err := outcome(ctx, d.done, &d.result); err != nil {
-		return d.failed(err)
-	}
-	return nil
-}
-
-func (d *delivery) finish(err error) {
-	d.result = err
-	close(d.done)
-}
-
-// endLocally ends the grant in this process. If it has already ended, endLocally returns the
-// reason.
-func (d *delivery) endLocally() error {
-	if err := d.Err(); err != nil {
-		return err
-	}
-	d.lose(recipes.ErrReleased)
-	if err := d.Err(); !errors.Is(err, recipes.ErrReleased) {
-		return err
-	}
-	d.s.unhold(d.id)
-	return nil
-}
-
-func (d *delivery) call(ack bool) error {
-	calls := 0
-	err := d.s.persist(d.s.over, callOptions{awaited: true}, func(ctx context.Context) error {
-		calls++
-		if ack {
-			_, err := d.s.queues.AcknowledgeElement(ctx, &pb.AcknowledgeElementRequest{Session: d.s.handle, RequestId: d.id})
-			return err
-		}
-		_, err := d.s.grants.Release(ctx, &pb.ReleaseRequest{Session: d.s.handle, RequestId: d.id})
-		return err
-	})
-	if calls > 1 && !ack {
-		err = forgotten(err)
-	}
-	if err == nil || errors.Is(err, recipes.ErrNotHeld) {
-		d.s.forget(d.id)
-	}
-	if errors.Is(err, recipes.ErrSessionLost) || calls > 1 && unexplained(err) { // an earlier call may have succeeded
-		return fmt.Errorf("%w: %w: %w", recipes.ErrNotHeld, recipes.ErrUnknownOutcome, err)
-	}
-	return err
-}
-
-func (d *delivery) failed(err error) error {
-	what := "return"
-	if d.acked {
-		what = "acknowledge"
-	}
-	return fmt.Errorf("%s %s: %w", what, d.element.ID, err)
 }

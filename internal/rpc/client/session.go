@@ -41,6 +41,8 @@ type session struct {
 
 	serving atomic.Pointer[generation] // nil while no plugin serves the session
 
+	received received // takes that were answered
+
 	mu      sync.Mutex
 	err     error
 	closed  bool                    // Close waits, or has waited

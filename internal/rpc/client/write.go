@@ -28,7 +28,7 @@ func repeated(answers func(e error) bool) callOptions {
 }
 
 // abandonable adds a request id, for a call that may wait long before it changes anything. When the
-// caller cancels the call, the plugin is notified by Abandon. The call then has a moment left
+// caller's context ends, the plugin is notified by Abandon. The call then has a moment left
 // to answer with its outcome. Cancelling the call itself would leave the outcome unknown. A
 // call that gRPC failed is abandoned too: the caller does not know its effect.
 func (o callOptions) abandonable(id string) callOptions { o.abandonID = id; return o }
@@ -47,11 +47,11 @@ func (s *session) write(ctx context.Context, options callOptions, rpc func(conte
 		calling, cancel := context.WithCancel(context.WithoutCancel(wanted))
 		defer cancel()
 		if end, ends := wanted.Deadline(); ends {
-			calling, cancel = context.WithDeadline(calling, end)
+			calling, cancel = context.WithDeadline(calling, end.Add(answerTime))
 			defer cancel()
 		}
 		defer context.AfterFunc(wanted, func() {
-			if errors.Is(ctx.Err(), context.Canceled) {
+			if ctx.Err() != nil {
 				abandon()
 				s.linger(calling, answerTime)
 			}
@@ -185,6 +185,8 @@ func (s *session) verdict(ctx context.Context, e error, answered bool) error {
 		return err
 	}
 	switch {
+	case answered && errors.Is(e, context.Canceled) && errors.Is(ctx.Err(), context.DeadlineExceeded):
+		return s.interrupted(ctx.Err()) // the call was abandoned at its deadline
 	case answered && (errors.Is(e, context.Canceled) || errors.Is(e, context.DeadlineExceeded)):
 		return s.interrupted(e) // the plugin's timer fired slightly before ctx's
 	case answered && !errors.Is(e, recipes.ErrSessionLost):
