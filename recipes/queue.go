@@ -31,10 +31,11 @@ type Consumer interface {
 	// the session lives. After a lost connection, the receipt of the deletion shows whether
 	// it was committed. If at most once is not enough, use Receive.
 	//
-	// Through a plugin Take is a Receive and an Ack, so that nothing is lost between plugin
-	// and host. It then costs one more write and counts as a delivery. If the plugin dies
-	// during the Ack, and the next one cannot resume the delivery, the error matches
-	// ErrUnknownOutcome and names the element.
+	// Through a plugin the deletion also writes the element into a receipt, in the same
+	// transaction. So if the plugin dies before it answers, Take gets the element from the
+	// plugin that resumes the session. If none does, the error matches ErrUnknownOutcome, and
+	// names the element if the dead plugin could report it. The element remains in the receipt
+	// until the session uses it again or ends.
 	//
 	// If the path has elements of another library, Take, Receive and Peek fail with
 	// ErrForeign.
@@ -124,9 +125,9 @@ type Queue interface {
 	// error it is not. If the reply was lost and the element was taken before its name could
 	// be read, the name is "".
 	//
-	// Through a plugin Put gives up a moment before ctx's deadline, and returns up to a
-	// moment after ctx is cancelled. In this time the plugin can report that nothing was
-	// put. If it does not, the error matches ErrUnknownOutcome.
+	// Through a plugin Put returns up to a second after ctx ends. In this time the plugin can
+	// report that nothing was put. If it does not, the error matches ErrUnknownOutcome. The
+	// same holds for Take.
 	Put(ctx context.Context, data []byte) (ElementID, error)
 
 	// PutMany appends elements in one transaction, adjacent and in order: all of them, or

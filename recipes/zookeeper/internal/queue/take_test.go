@@ -150,4 +150,3 @@ func TestTheDataOfABatchIsBounded(t *testing.T) {
 		}
 	}
 }
-
