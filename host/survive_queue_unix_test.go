@@ -3,6 +3,7 @@
 package host_test
 
 import (
+	"context"
 	"fmt"
 	"strings"
 	"testing"
