@@ -125,7 +125,7 @@ func TestASearchOutlivesAnotherPlugin(t *testing.T) {
 }
 
 // Without another plugin the elements are lost, and the error names them.
-func TestTakeNamesTheElementsThatAreLostWithTheirPlugin(t *testing.T) {
+func TestTakeNamesTheElementThatIsLostWithItsPlugin(t *testing.T) {
 	byGRPC(t) // which has no early parts
 	spy := newSpy()
 	l := newServed(t, spy.option())

@@ -208,9 +208,9 @@ func (q *queue) commitClaims(ctx context.Context, b *batch) (recipes.Token, erro
 				return q.Session.Stat(ctx, q.nextClaim(b.elements[0]))
 			})
 			return recipes.Token(stat.Czxid), err
-		case at >= 0 && at%2 == 0 && znode.GoneOrChanged(err):
+		case at%2 == 0 && znode.GoneOrChanged(err):
 			return 0, outrun{at / 2, errors.Is(err, recipes.ErrNoNode)}
-		case at >= 0 && at%2 == 1 && errors.Is(err, recipes.ErrNoNode):
+		case at%2 == 1 && errors.Is(err, recipes.ErrNoNode):
 			if err := q.provide(ctx, q.Child(claimsName)); err != nil {
 				return 0, err
 			}
