@@ -14,11 +14,11 @@ help:
 	@echo 'make test         the tests that a newcomer and CI run: also on a real ZooKeeper, with the race detector for concurrent packages'
 	@echo 'make test-quick   for each edit: gofmt, vet, unit tests, the contract over one transport, 200 seeds; no ZooKeeper, host or binaries'
 	@echo 'make test-all     every test at full length, all with the race detector, 5,000 seeds'
-	@echo 'make test-counts  compares the requests of a handoff and an idle hold with the recorded ones (seconds)'
+	@echo 'make test-counts  compares the requests of a handoff, an idle hold and a Take through the plugin with the recorded ones (seconds)'
 	@echo 'make lint         gofmt, vet on three systems, staticcheck, actionlint'
 	@echo 'make build        the binaries, into bin/'
 	@echo 'make bench        compares the strategies on a real ZooKeeper by benchstat'
-	@echo 'make bench-peers  handoff against the locks of go-zookeeper, Curator and kazoo (45 minutes; ROUNDS=2 CONTENDERS=10,100: 5)'
+	@echo 'make bench-peers  every recipe against those of go-zookeeper, Curator and kazoo (five hours; BENCH=Peers ROUNDS=2 CONTENDERS=10,100: 5 minutes)'
 	@echo 'make results      records the sweep on real ZooKeeper servers into testdata/results (75 minutes; FOR=9m: a part)'
 	@echo 'make proto        generates the code from the .proto files'
 	@echo 'make release      archives, deb, rpm, SBOM and checksums with VERSION, signed by SIGNING_KEY, into bin/release/'
@@ -51,6 +51,7 @@ quick-seeds:
 test-counts:
 	$(GO) test -count=1 -run '^(TestNoStrategyCostsMoreThanRecorded|TestPlantedReadFailsTheGate|TestAHandoffSendsNothingBeforeTheGrant)$$' ./cmd/zkbench
 	$(GO) test -count=1 -run '^TestIdleHoldsCostNoMoreThanRecorded$$' ./recipes/zookeeper/internal/line
+	$(GO) test -count=1 -run '^TestATakeThroughThePluginWritesNoMoreThanRecorded$$' ./host
 
 # Without -trimpath, the tests use what it compiles. The checksum shows that the three binaries
 # have the same sources, even without a commit.
@@ -70,16 +71,23 @@ bench: zookeeper
 	$(GO) run ./cmd/zkbench run -ensemble 1 -workload drain -contenders 10,100 -count 6 -out bin/bench.txt
 	$$($(GO) -C tools tool -n benchstat) -col '/strategy@(herd predecessor handoff)' bin/bench.txt
 
-# Rounds are interleaved, and benchstat treats them as samples. The ratios come last.
+# Rounds are interleaved, and benchstat treats them as samples. The ratios come last. BENCH selects
+# a part: Peers (locks with contention), Recipes (the others) or Holds (idle). IDLE is how many
+# sessions hold a lock each, and HOLD how many locks one session holds.
+BENCH      ?= Peers|Recipes|Holds
 ROUNDS     ?= 6
 CONTENDERS ?= 1,10,100,1000,3000
 SERVERS    ?= 1,3
 WINDOW_MS  ?= 3000
+IDLE       ?= 300,3000
+IDLE_TIMEOUT_MS ?= 30000
+HOLD       ?= 1000,20000
 bench-peers: zookeeper
 	@mkdir -p bin
 	ZKRECIPES_PEERS_ROUNDS=$(ROUNDS) ZKRECIPES_PEERS_CONTENDERS=$(CONTENDERS) ZKRECIPES_PEERS_SERVERS=$(SERVERS) ZKRECIPES_PEERS_WINDOW_MS=$(WINDOW_MS) \
-		ZKRECIPES_REQUIRE_ZOOKEEPER=1 ZKRECIPES_REQUIRE_PEERS=1 $(GO) test ./internal/testing/interop -run '^$$' -bench Peers -benchtime 1x -timeout 4h | tee bin/peers.txt
-	$$($(GO) -C tools tool -n benchstat) -row '/servers /workload /contenders' -col '/lock@(floor handover plain go-zookeeper curator kazoo predecessor handoff plugin-predecessor plugin-handoff)' -ignore /round bin/peers.txt
+		ZKRECIPES_IDLE=$(IDLE) ZKRECIPES_IDLE_TIMEOUT_MS=$(IDLE_TIMEOUT_MS) ZKRECIPES_HOLD=$(HOLD) \
+		ZKRECIPES_REQUIRE_ZOOKEEPER=1 ZKRECIPES_REQUIRE_PEERS=1 $(GO) test ./internal/testing/interop -run '^$$' -bench '$(BENCH)' -benchtime 1x -timeout 12h | tee bin/peers.txt
+	$$($(GO) -C tools tool -n benchstat) -row '/servers /workload /contenders' -col '/lock@(floor handover plain go-zookeeper curator kazoo predecessor handoff plugin-predecessor plugin-handoff)' -ignore /round,/rtt bin/peers.txt
 	@grep '^|' bin/peers.txt
 
 # Continues an interrupted run. The script describes its variables.

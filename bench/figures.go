@@ -20,7 +20,7 @@ type figures struct {
 	missing []string           // wanted figures that the server does not have
 }
 
-func (f *figures) begin(ctx context.Context) (err error) {
+func (f *figures) readBefore(ctx context.Context) (err error) {
 	if f.read == nil {
 		return nil
 	}
@@ -30,7 +30,7 @@ func (f *figures) begin(ctx context.Context) (err error) {
 	return nil
 }
 
-func (f *figures) end(ctx context.Context) error {
+func (f *figures) readAfter(ctx context.Context) error {
 	if f.read == nil {
 		return nil
 	}

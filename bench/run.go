@@ -75,7 +75,7 @@ func (e Experiment) run(ctx context.Context, t Trial, r *record.Record) (err err
 	l := e.load(t, all)
 	l.Begin = func(ctx context.Context) error {
 		r.Memory = watch.read(len(all.sessions))
-		err := figures.begin(ctx)
+		err := figures.readBefore(ctx)
 		if err == nil && e.Part != nil {
 			err = e.Part.Begin(ctx)
 		}
@@ -94,7 +94,7 @@ func (e Experiment) run(ctx context.Context, t Trial, r *record.Record) (err err
 				return err
 			}
 		}
-		return figures.end(ctx)
+		return figures.readAfter(ctx)
 	}
 	r.Measurement, err = l.Run(ctx)
 	r.Server, r.Missing = figures.grown, figures.missing

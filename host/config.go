@@ -15,7 +15,7 @@ import (
 	"go.opentelemetry.io/otel/trace"
 	"google.golang.org/grpc"
 
-	"github.com/zkrecipes/zkrecipes/internal/rpc/client"
+	"github.com/zkrecipes/zkrecipes/internal/rpc/link"
 	"github.com/zkrecipes/zkrecipes/recipes"
 )
 
@@ -145,5 +145,5 @@ func (c Config) defaults() (Config, error) {
 }
 
 func (c Config) dialOptions() []grpc.DialOption {
-	return client.DialOptions(c.TracerProvider, c.MeterProvider)
+	return link.DialOptions(c.TracerProvider, c.MeterProvider)
 }

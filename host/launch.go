@@ -19,8 +19,8 @@ import (
 	"google.golang.org/grpc"
 
 	"github.com/zkrecipes/zkrecipes/internal/rpc/carry"
-	"github.com/zkrecipes/zkrecipes/internal/rpc/client"
 	"github.com/zkrecipes/zkrecipes/internal/rpc/handshake"
+	"github.com/zkrecipes/zkrecipes/internal/rpc/link"
 	"github.com/zkrecipes/zkrecipes/internal/version"
 )
 
@@ -43,7 +43,7 @@ func debugged() bool { return os.Getenv(handshake.ReattachEnv) != "" }
 
 // launchFor does what Launch does, for a client that several plugins share, one after the
 // other. If c is nil, the plugin gets its own client.
-func launchFor(ctx context.Context, cfg Config, c *client.Client) (*Plugin, error) {
+func launchFor(ctx context.Context, cfg Config, c *link.Client) (*Plugin, error) {
 	if p, err := reattach(ctx, cfg); p != nil || err != nil {
 		return p, err
 	}
@@ -78,7 +78,7 @@ func launchFor(ctx context.Context, cfg Config, c *client.Client) (*Plugin, erro
 	return nil, l.startError(ctx, err)
 }
 
-func (l *launched) attach(ctx context.Context, conn *grpc.ClientConn, c *client.Client) (*Plugin, error) {
+func (l *launched) attach(ctx context.Context, conn *grpc.ClientConn, c *link.Client) (*Plugin, error) {
 	if c == nil {
 		return newPlugin(ctx, conn, l.dialCalls, l, l.cfg.MeterProvider)
 	}

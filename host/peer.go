@@ -12,8 +12,8 @@ import (
 	"google.golang.org/grpc/credentials/insecure"
 	"google.golang.org/grpc/test/bufconn"
 
-	"github.com/zkrecipes/zkrecipes/internal/rpc/client"
 	"github.com/zkrecipes/zkrecipes/internal/rpc/handshake"
+	"github.com/zkrecipes/zkrecipes/internal/rpc/link"
 	"github.com/zkrecipes/zkrecipes/internal/rpc/server"
 	"github.com/zkrecipes/zkrecipes/internal/version"
 	pb "github.com/zkrecipes/zkrecipes/plugin/proto/zkrecipes/v1"
@@ -113,7 +113,7 @@ const memory = 256 << 10
 // measure the cost of gRPC without a process.
 func InProcess(open recipes.Opener) (*Plugin, error) {
 	m := newInMemory(open)
-	conn, err := grpc.NewClient("passthrough:///memory", append(client.DialOptions(nil, nil),
+	conn, err := grpc.NewClient("passthrough:///memory", append(link.DialOptions(nil, nil),
 		grpc.WithContextDialer(func(ctx context.Context, _ string) (net.Conn, error) { return m.listener.DialContext(ctx) }),
 		grpc.WithTransportCredentials(insecure.NewCredentials()))...)
 	if err != nil {

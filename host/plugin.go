@@ -12,6 +12,7 @@ import (
 
 	"github.com/zkrecipes/zkrecipes/internal/rpc/carry"
 	"github.com/zkrecipes/zkrecipes/internal/rpc/client"
+	"github.com/zkrecipes/zkrecipes/internal/rpc/link"
 	"github.com/zkrecipes/zkrecipes/internal/rpc/wire"
 	"github.com/zkrecipes/zkrecipes/internal/telemetry"
 	pb "github.com/zkrecipes/zkrecipes/plugin/proto/zkrecipes/v1"
@@ -22,8 +23,8 @@ import (
 // from several goroutines.
 type Plugin struct {
 	service pb.PluginServiceClient
-	client  *client.Client // nil if it outlives this plugin: other plugins can resume the sessions
-	link    *client.Plugin
+	client  *link.Client // nil if it outlives this plugin: other plugins can resume the sessions
+	link    *link.Plugin
 	can     []string // the plugin's capabilities, if another plugin can resume the sessions
 	peer    peer
 
@@ -87,7 +88,7 @@ func newPlugin(ctx context.Context, conn *grpc.ClientConn, calls carry.Dialer, o
 }
 
 // newClient returns a client whose sessions and grants are measured.
-func newClient(measured metric.MeterProvider) (*client.Client, error) {
+func newClient(measured metric.MeterProvider) (*link.Client, error) {
 	meters, err := telemetry.NewMeters(measured)
 	if err != nil {
 		return nil, fmt.Errorf("host: Config.MeterProvider: %w", err)

@@ -9,7 +9,7 @@ import (
 	"sync"
 	"time"
 
-	"github.com/zkrecipes/zkrecipes/internal/rpc/client"
+	"github.com/zkrecipes/zkrecipes/internal/rpc/link"
 	"github.com/zkrecipes/zkrecipes/internal/telemetry"
 	"github.com/zkrecipes/zkrecipes/recipes"
 )
@@ -66,7 +66,7 @@ type Change struct {
 // The methods may be called from several goroutines.
 type Supervisor struct {
 	cfg    SupervisorConfig
-	client *client.Client  // of all plugins; nil if each has its own
+	client *link.Client    // of all plugins; nil if each has its own
 	ctx    context.Context // cancelled by Close
 	cancel context.CancelFunc
 	done   chan struct{} // closed when run has returned

@@ -15,6 +15,7 @@ import (
 	"google.golang.org/grpc/credentials/insecure"
 
 	"github.com/zkrecipes/zkrecipes/internal/rpc/client"
+	"github.com/zkrecipes/zkrecipes/internal/rpc/link"
 	"github.com/zkrecipes/zkrecipes/internal/testing/must"
 	"github.com/zkrecipes/zkrecipes/recipes"
 )
@@ -82,7 +83,7 @@ func TestAnUpgradeLogsTheCapabilitiesThatTheNewPluginLacks(t *testing.T) {
 func TestCloseWaitsForTheSharedClient(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		fails := func(context.Context, string) (net.Conn, error) { return nil, errors.New("no plugin") }
-		conn := must.Get(grpc.NewClient("passthrough:///none", append(client.DialOptions(nil, nil),
+		conn := must.Get(grpc.NewClient("passthrough:///none", append(link.DialOptions(nil, nil),
 			grpc.WithTransportCredentials(insecure.NewCredentials()), grpc.WithContextDialer(fails))...))(t)
 		defer conn.Close()
 		dialing := make(chan struct{})

@@ -1,9 +1,8 @@
 package recipes
 
 import (
-	"crypto/tls"
-	"crypto/x509"
 	"fmt"
+	"net"
 	"path/filepath"
 	"strings"
 	"time"
@@ -36,7 +35,10 @@ type SessionConfig struct {
 	SessionTimeout time.Duration
 
 	// ConnectTimeout bounds one attempt to connect to one server: dialling, the TLS
-	// handshake and ZooKeeper's handshake. 0 is two seconds.
+	// handshake and ZooKeeper's handshake. 0 is two seconds. DNS has a time of its own, of 20
+	// seconds, and the addresses found last are used meanwhile. A session with several servers
+	// that has lost its connection takes less time for its first attempts, so that a few servers
+	// that do not answer cannot use up SessionTimeout.
 	ConnectTimeout time.Duration
 
 	// Digest, if not nil, authenticates the session with the digest scheme.
@@ -79,9 +81,17 @@ type SessionConfig struct {
 	// while it arrives: on a slow network, long listings need a long SessionTimeout. 0 is 64 MiB.
 	MaxListing int
 
+	// FollowServers replaces Servers by the members of the ensemble, which servers since ZooKeeper 3.5
+	// have in /zookeeper/config, at each connection and each reconfiguration. So a session outlives
+	// all servers with which it was opened. Clients must reach the servers by the addresses there. A
+	// server whose client port is not there has the port of Servers, if those have the same; with
+	// TLS all servers must have that port.
+	FollowServers bool
+
 	// ReadsPerSecond bounds the reads and listings that the session sends in a second, and
-	// spreads them evenly. 0 is no bound. It is for tools that read much and must not load the
-	// servers. It does not delay a read that sets a watch, a write or a ping. But other reads
+	// spreads them evenly. 0 is no bound: then the reads of one call, such as Contenders, are sent
+	// in groups of 128, each when the last one was answered. With a bound, a group has at most
+	// the reads of 10 ms. It is for tools that read much and must not load the servers. It does not delay a read that sets a watch, a write or a ping. But other reads
 	// of a contender wait too: hold nothing in such a session.
 	ReadsPerSecond int
 
@@ -123,45 +133,6 @@ const (
 type ACL struct {
 	Permissions Permission
 	Scheme, ID  string // "world", "anyone"; "auth", ""; "digest", "user:hash"; "ip", "127.0.0.1"
-}
-
-// TLS configures encrypted connections. All fields contain PEM, not file names, because a
-// plugin may not have access to the files of its host.
-type TLS struct {
-	// CA contains the certificates that may sign the server's certificate. If it is empty,
-	// those of the system may.
-	CA []byte
-	// Certificate and Key authenticate this client; both or neither.
-	Certificate, Key []byte
-	// ServerName is the expected name in the server's certificate. "" is the dialled host.
-	ServerName string
-}
-
-// String hides the key.
-func (t TLS) String() string { return fmt.Sprintf("tls(server name %q)", t.ServerName) }
-
-// GoString hides the key.
-func (t TLS) GoString() string { return "recipes.TLS{" + t.String() + "}" }
-
-// ClientConfig returns the configuration for crypto/tls, or an ErrInvalid that says
-// which part cannot be used.
-func (t *TLS) ClientConfig() (*tls.Config, error) {
-	cfg := &tls.Config{ServerName: t.ServerName, MinVersion: tls.VersionTLS12}
-	if len(t.CA) > 0 {
-		cfg.RootCAs = x509.NewCertPool()
-		if !cfg.RootCAs.AppendCertsFromPEM(t.CA) {
-			return nil, fmt.Errorf("%w: TLS.CA holds no PEM certificate", ErrInvalid)
-		}
-	}
-	if len(t.Certificate) > 0 || len(t.Key) > 0 {
-		cert, err := tls.X509KeyPair(t.Certificate, t.Key)
-		if err != nil {
-			// The cause is not wrapped: it may quote key material.
-			return nil, fmt.Errorf("%w: TLS.Certificate and TLS.Key are not a matching PEM pair", ErrInvalid)
-		}
-		cfg.Certificates = []tls.Certificate{cert}
-	}
-	return cfg, nil
 }
 
 // Normalize checks the configuration and returns it with defaults filled in.
@@ -239,10 +210,18 @@ func (c SessionConfig) Normalize() (SessionConfig, error) {
 			return invalid("ACL[%d] needs a scheme and permissions between 1 and %d", i, PermAll)
 		}
 	}
+	if c.TLS != nil && c.FollowServers {
+		for _, s := range servers {
+			if _, port, _ := net.SplitHostPort(s); !strings.HasSuffix(servers[0], ":"+port) {
+				return invalid("FollowServers with TLS needs servers with one port: /zookeeper/config does not have the secure ports; Servers are %s", strings.Join(servers, ", "))
+			}
+		}
+	}
 	if c.TLS != nil {
 		if _, err := c.TLS.ClientConfig(); err != nil {
 			return SessionConfig{}, fmt.Errorf("config: %w", err)
 		}
+		c.TLS = c.TLS.loaded()
 	}
 	if c.Logger == nil {
 		c.Logger = hclog.NewNullLogger()

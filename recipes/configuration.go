@@ -15,8 +15,9 @@ import (
 // leading slash ("db/host"). "" is the configuration's own node. Every node is a key, also the
 // parent of another key: it has an empty value and is Unset. Nodes with an element that starts
 // with _c_ are not keys. They are the receipts of Set and Delete: a session keeps one,
-// ephemeral, below the configuration's node. And they are the counts of deletions: each parent
-// of keys has one, persistent, when a change has compared a revision or deleted a key.
+// ephemeral, below the configuration's node, and one beside it if its Set created it. And they
+// are the counts of deletions: each parent of keys has one, persistent, when a change has
+// compared a revision or deleted a key.
 //
 // ZooKeeper compares versions, which overflow (CURATOR-688) and restart when a node is deleted
 // and created again. Set and Delete compare the Revision of a value, its mzxid, which grows
@@ -41,14 +42,14 @@ type Configuration interface {
 	//
 	// Set changes the key once even if replies are lost. The error matches
 	// ErrUnknownOutcome if ctx ends, or the session is lost, after the change was sent. It
-	// also does if the change was committed but its revision can no longer be read, or if
-	// the reply to the creation of the configuration's own node is lost.
+	// also does if the change was committed but its revision can no longer be read.
 	//
 	// The comparison is exact: a key that was deleted and created again is another one, however
 	// often it was changed. ZooKeeper compares only versions, so each deletion by this library
 	// also counts in a node beside the key, and Set checks the count that it knew before it read
 	// the key. Sessions need the permission to read, and to delete also to write, that node: it
-	// gets the SessionConfig.ACL of the session that creates it. Only a key that another program
+	// gets the SessionConfig.ACL of the session that creates it. Without the permission nothing
+	// changes, and the error matches ErrAccessDenied. Only a key that another program
 	// deletes can be mistaken: if it was created again with as many changes while one request is
 	// in flight, Set overwrites it.
 	//
@@ -114,8 +115,7 @@ type Entry struct {
 	Modified time.Time
 	// Unset reports that no client has set the key: its node is empty and was never
 	// changed, like a parent that Set created. A key that was Set to an empty value is not
-	// Unset. The configuration's own node is, and so is a node that another client created
-	// empty.
+	// Unset. A node that another client created empty is.
 	Unset bool
 	// Version is the version of the key's znode, for a guarded write (see Key).
 	Version int32

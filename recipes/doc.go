@@ -37,8 +37,8 @@
 //     sees Done close before another contender is granted.
 //   - No recipe grants anything unless the leader is proved to keep the session for another
 //     quarter of its timeout. So a lagging server cannot grant what another contender holds.
-//   - Both assume that clocks run at the same rate and do not stop. (The monotonic clock of a
-//     suspended machine stops.)
+//   - Both assume that clocks run at the same rate. The time for which a machine was suspended
+//     counts, although Go's monotonic clock stops.
 //   - Both assume that a replaced leader stops answering within a third of the session
 //     timeout.
 //   - Tokens grow: each grant of a path has a larger [Token] than the grants before it. If a

@@ -63,15 +63,15 @@ func OncePer(ctx context.Context, g Grant, record Configuration, period time.Dur
 		return nil, fmt.Errorf("once per: %w: the period is %v; it must be positive", ErrInvalid, period)
 	}
 	t := &Turn{grant: g, record: record}
-	if err := t.begin(ctx, period); err != nil {
+	if err := t.checkDue(ctx, period); err != nil {
 		return nil, fmt.Errorf("once per: %w", err)
 	}
 	return t, nil
 }
 
-// begin writes the record as it is, for the time of the write. The value and its time come from one
+// checkDue writes the record as it is, for the time of the write. The value and its time come from one
 // read after that. If the grant was lost before that read, they may be those of the next holder.
-func (t *Turn) begin(ctx context.Context, period time.Duration) error {
+func (t *Turn) checkDue(ctx context.Context, period time.Duration) error {
 	var last time.Time
 	for written := false; ; {
 		record, err := t.read(ctx)

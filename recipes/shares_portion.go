@@ -45,7 +45,7 @@ func newPortion(ctx context.Context, s *shares, member Membership) *portion {
 		out: make(chan []Share), changed: make(chan struct{}, 1),
 	}
 	p.life, p.end = context.WithCancelCause(ctx)
-	p.work.Go(p.stay)
+	p.work.Go(p.keepMembership)
 	p.work.Go(p.follow)
 	p.work.Go(p.lead)
 	go func() { p.work.Wait(); close(p.gone) }()
@@ -53,8 +53,8 @@ func newPortion(ctx context.Context, s *shares, member Membership) *portion {
 	return p
 }
 
-// stay is the member's presence in the group.
-func (p *portion) stay() {
+// keepMembership keeps the member in the group until it ends, and then leaves.
+func (p *portion) keepMembership() {
 	select {
 	case <-p.member.Done():
 		p.fail(p.member.Err())
@@ -159,7 +159,7 @@ func (p *portion) settle(s *share) {
 	p.signal(false)
 }
 
-func (p *portion) begin() {
+func (p *portion) startTaking() {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	p.taking++
@@ -266,7 +266,7 @@ func (p *portion) keep(wanted context.Context, number int) {
 			if !pause.after(p, wanted, fmt.Errorf("taking number %d: %w", number, err)) {
 				return
 			}
-			p.begin()
+			p.startTaking()
 			continue
 		}
 		pause = 0
@@ -284,7 +284,7 @@ func (p *portion) keep(wanted context.Context, number int) {
 		if unwanted() {
 			return
 		}
-		p.begin()
+		p.startTaking()
 	}
 }
 
@@ -313,7 +313,7 @@ func (p *portion) take(wanted context.Context, number int) (Registration, error)
 		if err != nil { // the owner's znode cannot be watched, which is no reason to leave
 			pause.after(p, wanted, fmt.Errorf("waiting for number %d: %w", number, err))
 		}
-		p.begin()
+		p.startTaking()
 	}
 }
 

@@ -354,7 +354,7 @@ func TestNoShareIsTakenAfterDone(t *testing.T) {
 	p := s.member(t)
 	wanted, cancel := context.WithCancel(t.Context()) // ends later than the member
 	defer cancel()
-	p.begin()
+	p.startTaking()
 	kept := make(chan struct{})
 	p.work.Go(func() { p.keep(wanted, 0); close(kept) })
 	r := <-s.registered

@@ -6,20 +6,21 @@ import (
 	"fmt"
 	"sync/atomic"
 
+	"github.com/zkrecipes/zkrecipes/internal/grants"
 	"github.com/zkrecipes/zkrecipes/recipes"
 )
 
 type contender struct {
-	id    int64 // from 1
-	reads bool  // as a reader
-	enter func(context.Context) (turn, error)
+	id      int64 // from 1
+	reads   bool  // as a reader
+	acquire func(context.Context) (grant, error)
 }
 
-// turn is a grant of either recipe. The load never calls Done: its first call costs a read
+// grant is a grant of either recipe. The load never calls Done: its first call costs a read
 // and a watch event, which are not part of a handoff.
-type turn struct {
-	token recipes.Token
-	leave func(context.Context) error
+type grant struct {
+	token   recipes.Token
+	release func(context.Context) error
 }
 
 // contenders returns one contender for each session, and calls joined each time that one
@@ -28,37 +29,36 @@ func (l Load) contenders(joined func(id int64)) ([]contender, error) {
 	all := make([]contender, len(l.Sessions))
 	for i, session := range l.Sessions {
 		id := int64(i + 1)
-		enter, err := l.enter(session, func(recipes.Place) { joined(id) })
+		acquire, err := l.acquireFunc(session, func(recipes.Place) { joined(id) })
 		if err != nil {
 			return nil, err
 		}
-		all[i] = contender{id: id, enter: enter}
+		all[i] = contender{id: id, acquire: acquire}
 	}
 	return all, nil
 }
 
-func (l Load) enter(s recipes.Recipes, joined func(recipes.Place)) (func(context.Context) (turn, error), error) {
-	switch l.Recipe {
-	case Lock:
-		lock, err := s.Lock(l.Path, recipes.LockConfig{Strategy: l.Strategy, Joined: joined})
-		return func(ctx context.Context) (turn, error) {
-			hold, err := lock.Acquire(ctx)
-			if err != nil {
-				return turn{}, fmt.Errorf("acquire %s: %w", l.Path, err)
-			}
-			return turn{hold.Token(), hold.Release}, nil
-		}, err
-	case Election:
-		election, err := s.Election(l.Path, recipes.ElectionConfig{Strategy: l.Strategy, Joined: joined})
-		return func(ctx context.Context) (turn, error) {
-			leadership, err := election.Campaign(ctx, nil)
-			if err != nil {
-				return turn{}, fmt.Errorf("campaign %s: %w", l.Path, err)
-			}
-			return turn{leadership.Token(), leadership.Resign}, nil
-		}, err
+func (l Load) acquireFunc(s recipes.Recipes, joined func(recipes.Place)) (func(context.Context) (grant, error), error) {
+	if err := l.Recipe.Validate(); err != nil {
+		return nil, err
 	}
-	return nil, fmt.Errorf("recipe %q is unknown", l.Recipe)
+	return l.acquireBy(string(l.Recipe), s, grants.Options{Strategy: l.Strategy, Joined: joined})
+}
+
+// acquireBy acquires as the entry with that name in the catalog of grants.
+func (l Load) acquireBy(name string, s recipes.Recipes, o grants.Options) (func(context.Context) (grant, error), error) {
+	w := grants.Named(name)
+	e, err := w.Open(s, l.Path, o)
+	if err != nil {
+		return nil, err
+	}
+	return func(ctx context.Context) (grant, error) {
+		g, err := e.Get(ctx)
+		if err != nil {
+			return grant{}, fmt.Errorf("acquire %s: %w", l.Path, err)
+		}
+		return grant{g.Token(), func(ctx context.Context) error { return w.GiveBack(ctx, g) }}, nil
+	}, nil
 }
 
 // ErrBroken is matched by every [Violation].

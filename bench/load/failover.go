@@ -24,7 +24,7 @@ type failover struct {
 
 type failoverGrant struct {
 	contender contender
-	turn      turn
+	held      grant
 	at        time.Time
 	reported  bool // the killed session had reported its loss by then
 }
@@ -60,7 +60,7 @@ func (l Load) failover(ctx context.Context) (Measurement, error) {
 
 // contend waits in line until it is granted or the load ends.
 func (f *failover) contend(ctx context.Context, c contender) error {
-	turn, err := c.enter(ctx)
+	held, err := c.acquire(ctx)
 	at := time.Now()
 	if err != nil {
 		if ctx.Err() != nil {
@@ -68,7 +68,7 @@ func (f *failover) contend(ctx context.Context, c contender) error {
 		}
 		return fmt.Errorf("contender %d: %w", c.id, err)
 	}
-	f.grants <- failoverGrant{c, turn, at, f.reported()}
+	f.grants <- failoverGrant{c, held, at, f.reported()}
 	return nil
 }
 
@@ -122,7 +122,7 @@ func (f *failover) measure(ctx context.Context) (Measurement, error) {
 	}
 	select {
 	case another := <-f.grants:
-		return Measurement{}, f.guard.enter(another.contender.id, another.turn.token)
+		return Measurement{}, f.guard.enter(another.contender.id, another.held.token)
 	default:
 	}
 	after, err := total(ctx, survivors)
@@ -148,7 +148,7 @@ func (f *failover) lost(g failoverGrant) error {
 func (f *failover) next(ctx context.Context) (failoverGrant, error) {
 	select {
 	case g := <-f.grants:
-		return g, f.guard.enter(g.contender.id, g.turn.token)
+		return g, f.guard.enter(g.contender.id, g.held.token)
 	case <-ctx.Done():
 		return failoverGrant{}, context.Cause(ctx)
 	}

@@ -88,7 +88,7 @@ func (l *line) contender(ctx context.Context, c contender) error {
 		return context.Cause(ctx)
 	}
 	for {
-		err := l.turn(ctx, c)
+		err := l.takeTurn(ctx, c)
 		switch {
 		case errors.Is(err, errOver):
 			return nil
@@ -115,9 +115,9 @@ func (l *line) join(id int64) {
 	l.rest.add(1)
 }
 
-func (l *line) turn(ctx context.Context, c contender) error {
+func (l *line) takeTurn(ctx context.Context, c contender) error {
 	asked := l.now()
-	turn, err := c.enter(ctx)
+	held, err := c.acquire(ctx)
 	granted := l.now()
 	switch {
 	case err != nil && l.over.Load():
@@ -126,23 +126,23 @@ func (l *line) turn(ctx context.Context, c contender) error {
 		return err
 	case l.over.Load():
 		// The contender was granted while finish cancelled it.
-		if err := turn.leave(l.parent); err != nil {
+		if err := held.release(l.parent); err != nil {
 			return fmt.Errorf("leave: %w", err)
 		}
 		return errOver
 	}
 	l.rest.add(-1)
-	if err := l.guard.enter(c.id, turn.token); err != nil {
+	if err := l.guard.enter(c.id, held.token); err != nil {
 		return err
 	}
 	measured, last := l.granted(c.id, asked, granted)
 	if last {
-		return l.finish(ctx, c, turn)
+		return l.finish(ctx, c, held)
 	}
 	if err := l.hold(ctx, granted); err != nil {
 		return err
 	}
-	if err := l.leave(ctx, c, turn); err != nil {
+	if err := l.leave(ctx, c, held); err != nil {
 		return err
 	}
 	if measured {
@@ -193,14 +193,14 @@ func (l *line) hold(ctx context.Context, granted time.Duration) error {
 	return l.Begin(ctx)
 }
 
-func (l *line) leave(ctx context.Context, c contender, t turn) error {
+func (l *line) leave(ctx context.Context, c contender, held grant) error {
 	l.turns++
 	l.left = l.now()
 	if l.begun && l.began == 0 {
 		l.began = l.left
 	}
 	l.guard.leave()
-	if err := t.leave(ctx); err != nil {
+	if err := held.release(ctx); err != nil {
 		return fmt.Errorf("leave: %w", err)
 	}
 	return nil
@@ -215,8 +215,8 @@ func (l *line) standstill(ctx context.Context) (recipes.Stats, error) {
 }
 
 // finish ends the measurement and cancels the waiters while the last holder still holds.
-// A waiter that is granted before it is cancelled leaves at once: see turn.
-func (l *line) finish(ctx context.Context, c contender, t turn) error {
+// A waiter that is granted before it is cancelled leaves at once: see takeTurn.
+func (l *line) finish(ctx context.Context, c contender, held grant) error {
 	after, err := l.standstill(ctx)
 	if err != nil {
 		return err
@@ -227,7 +227,7 @@ func (l *line) finish(ctx context.Context, c contender, t turn) error {
 	}
 	l.over.Store(true)
 	l.stop()
-	if err := l.leave(l.parent, c, t); err != nil {
+	if err := l.leave(l.parent, c, held); err != nil {
 		return err
 	}
 	return errOver

@@ -25,11 +25,11 @@ var ErrOverloaded = errors.New("acquisitions come faster than they are granted")
 // may have several contenders in line.
 type open struct {
 	Load
-	contenders []contender
-	guard      guard
-	crowd      *crowd // checks instead of guard, if several can hold
-	turns      atomic.Int64
-	waiting    atomic.Int64
+	contenders  []contender
+	guard       guard
+	sharedGuard *sharedGuard // checks instead of guard, if several can hold
+	turns       atomic.Int64
+	waiting     atomic.Int64
 }
 
 // openLoop runs an open load. Its warm-up is a schedule of its own. All sessions come to
@@ -80,7 +80,7 @@ func (o *open) arrivals(ctx context.Context, duration, patience time.Duration, s
 		if err != nil {
 			break
 		}
-		if err = o.begin(gctx, group, o.contenders[n%len(o.contenders)], start, intended, o.Hold, rec); err != nil {
+		if err = o.start(gctx, group, o.contenders[n%len(o.contenders)], start, intended, o.Hold, rec); err != nil {
 			stop(err)
 			break
 		}
@@ -105,8 +105,8 @@ func (o *open) arrivals(ctx context.Context, duration, patience time.Duration, s
 // errGaveUp is the cause with which an open load cancels the acquisitions that still wait.
 var errGaveUp = errors.New("the open load is over")
 
-// begin starts an acquisition in the group. It returns ErrOverloaded if too many wait.
-func (o *open) begin(ctx context.Context, group *errgroup.Group, c contender, start, intended time.Time, hold time.Duration, rec *recorder) error {
+// start starts an acquisition in the group. It returns ErrOverloaded if too many wait.
+func (o *open) start(ctx context.Context, group *errgroup.Group, c contender, start, intended time.Time, hold time.Duration, rec *recorder) error {
 	if o.waiting.Add(1) > maxWaiting {
 		return fmt.Errorf("%w: more than %d wait at once; lower the rate", ErrOverloaded, maxWaiting)
 	}
@@ -119,7 +119,7 @@ func (o *open) begin(ctx context.Context, group *errgroup.Group, c contender, st
 
 func (o *open) acquire(ctx context.Context, c contender, start, intended time.Time, hold time.Duration, rec *recorder) error {
 	rec.record(rec.m.Late, max(0, time.Since(intended)))
-	turn, err := c.enter(ctx)
+	g, err := c.acquire(ctx)
 	granted := time.Now()
 	rec.record(rec.m.Wait, granted.Sub(intended))
 	if err != nil {
@@ -129,16 +129,16 @@ func (o *open) acquire(ctx context.Context, c contender, start, intended time.Ti
 		}
 		return err
 	}
-	if err := o.entered(c, turn.token); err != nil {
+	if err := o.entered(c, g.token); err != nil {
 		return err
 	}
 	if o.Shared {
-		rec.count(func(m *Measurement) { m.Grants = append(m.Grants, Grant{Token: turn.token}) })
+		rec.count(func(m *Measurement) { m.Grants = append(m.Grants, Grant{Token: g.token}) })
 	}
 	held := pause(ctx, hold)
 	o.leaving(c)
 	// A grant is released even if the load has ended.
-	if err := turn.leave(context.WithoutCancel(ctx)); err != nil {
+	if err := g.release(context.WithoutCancel(ctx)); err != nil {
 		return fmt.Errorf("leave: %w", err)
 	}
 	if held != nil && !errors.Is(context.Cause(ctx), errGaveUp) {
@@ -153,15 +153,15 @@ func (o *open) acquire(ctx context.Context, c contender, start, intended time.Ti
 }
 
 func (o *open) entered(c contender, token recipes.Token) error {
-	if o.crowd != nil {
-		return o.crowd.enter(c.reads)
+	if o.sharedGuard != nil {
+		return o.sharedGuard.enter(c.reads)
 	}
 	return o.guard.enter(c.id, token)
 }
 
 func (o *open) leaving(c contender) {
-	if o.crowd != nil {
-		o.crowd.leave(c.reads)
+	if o.sharedGuard != nil {
+		o.sharedGuard.leave(c.reads)
 		return
 	}
 	o.turns.Add(1)

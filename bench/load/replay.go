@@ -9,6 +9,7 @@ import (
 
 	"golang.org/x/sync/errgroup"
 
+	"github.com/zkrecipes/zkrecipes/internal/grants"
 	"github.com/zkrecipes/zkrecipes/recipes"
 )
 
@@ -34,7 +35,7 @@ type Acquisition struct {
 func (l Load) Replay(ctx context.Context, start time.Time, all []Acquisition, patience time.Duration) (Measurement, error) {
 	o := &open{Load: l, guard: guard{sessions: l.Sessions}}
 	if l.Recipe.Validate() != nil {
-		o.crowd = &crowd{sessions: l.Sessions, permits: max(l.Permits, 1)}
+		o.sharedGuard = &sharedGuard{sessions: l.Sessions, permits: max(l.Permits, 1)}
 	}
 	var err error
 	rec, last := newRecorder(), start
@@ -47,8 +48,8 @@ func (l Load) Replay(ctx context.Context, start time.Time, all []Acquisition, pa
 			break
 		}
 		c := contender{id: int64(a.Session) + 1, reads: a.Reads}
-		if c.enter, err = l.enterAs(l.Sessions[a.Session], a); err == nil {
-			err = o.begin(gctx, group, c, start, last, a.Hold, rec)
+		if c.acquire, err = l.replayFunc(l.Sessions[a.Session], a); err == nil {
+			err = o.start(gctx, group, c, start, last, a.Hold, rec)
 		}
 		if err != nil {
 			stop(err)
@@ -63,56 +64,34 @@ func (l Load) Replay(ctx context.Context, start time.Time, all []Acquisition, pa
 	if err != nil {
 		return Measurement{}, fmt.Errorf("replay %s: %w", l.Path, err)
 	}
-	if o.crowd != nil {
+	if o.sharedGuard != nil {
 		return rec.m, nil
 	}
 	return rec.m, o.guard.check(o.turns.Load())
 }
 
-// enterAs is enter for the recipes of a replay.
-func (l Load) enterAs(s recipes.Recipes, a Acquisition) (func(context.Context) (turn, error), error) {
+// replayFunc is acquireFunc for the recipes of a replay.
+func (l Load) replayFunc(s recipes.Recipes, a Acquisition) (func(context.Context) (grant, error), error) {
+	mode := "writing"
+	if a.Reads {
+		mode = "reading"
+	}
+	name := string(l.Recipe)
 	switch recipes.Kind(l.Recipe) {
 	case recipes.KindSemaphore:
-		r, err := s.Semaphore(l.Path, recipes.SemaphoreConfig{Permits: l.Permits, Strategy: l.Strategy})
-		if err != nil {
-			return nil, err
-		}
-		return entering(l.Path, r.Acquire), nil
 	case recipes.KindSharedLock:
-		r, err := s.SharedLock(l.Path, recipes.SharedLockConfig{Strategy: l.Strategy})
-		if err != nil {
-			return nil, err
-		}
-		if a.Reads {
-			return entering(l.Path, r.AcquireRead), nil
-		}
-		return entering(l.Path, r.AcquireWrite), nil
+		name = "shared lock for " + mode
 	case recipes.KindPriorityLock:
-		r, err := s.PriorityLock(l.Path, recipes.PriorityLockConfig{Priority: a.Priority})
-		if err != nil {
-			return nil, err
-		}
-		if a.Reads {
-			return entering(l.Path, r.AcquireRead), nil
-		}
-		return entering(l.Path, r.AcquireWrite), nil
+		name = "priority lock for " + mode
+	default:
+		return l.acquireFunc(s, nil)
 	}
-	return l.enter(s, func(recipes.Place) {})
+	return l.acquireBy(name, s, grants.Options{Permits: l.Permits, Priority: a.Priority, Strategy: l.Strategy})
 }
 
-func entering[H recipes.Hold](path string, acquire func(context.Context) (H, error)) func(context.Context) (turn, error) {
-	return func(ctx context.Context) (turn, error) {
-		hold, err := acquire(ctx)
-		if err != nil {
-			return turn{}, fmt.Errorf("acquire %s: %w", path, err)
-		}
-		return turn{hold.Token(), hold.Release}, nil
-	}
-}
-
-// crowd checks a line that several contenders can hold: one for each permit, or readers without a
-// writer.
-type crowd struct {
+// sharedGuard checks a line that several contenders can hold: one for each permit, or readers
+// without a writer.
+type sharedGuard struct {
 	sessions []recipes.Client
 	permits  int
 
@@ -121,28 +100,28 @@ type crowd struct {
 }
 
 // enter must be the first call after a grant.
-func (c *crowd) enter(reads bool) error {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	c.count(reads, 1)
-	if c.others > c.permits || c.others > 0 && c.readers > 0 {
-		return violated(&Violation{"mutual exclusion", fmt.Sprintf("%d readers and %d others held; at most %d others, or readers", c.readers, c.others, c.permits)},
-			c.sessions...)
+func (g *sharedGuard) enter(reads bool) error {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	g.count(reads, 1)
+	if g.others > g.permits || g.others > 0 && g.readers > 0 {
+		return violated(&Violation{"mutual exclusion", fmt.Sprintf("%d readers and %d others held; at most %d others, or readers", g.readers, g.others, g.permits)},
+			g.sessions...)
 	}
 	return nil
 }
 
 // leave must be the last call before the holder leaves.
-func (c *crowd) leave(reads bool) {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	c.count(reads, -1)
+func (g *sharedGuard) leave(reads bool) {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	g.count(reads, -1)
 }
 
-func (c *crowd) count(reads bool, n int) {
+func (g *sharedGuard) count(reads bool, n int) {
 	if reads {
-		c.readers += n
+		g.readers += n
 	} else {
-		c.others += n
+		g.others += n
 	}
 }

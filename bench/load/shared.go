@@ -132,7 +132,7 @@ func (s *share) contender(ctx context.Context, c contender) error {
 		return context.Cause(ctx)
 	}
 	for {
-		asked, left, err := s.turn(ctx, c)
+		asked, left, err := s.takeTurn(ctx, c)
 		if err != nil {
 			return err
 		}
@@ -142,16 +142,16 @@ func (s *share) contender(ctx context.Context, c contender) error {
 	}
 }
 
-// turn takes one turn. It returns when it was requested and when it ended, both counted
+// takeTurn takes one turn. It returns when it was requested and when it ended, both counted
 // from the beginning of the measured part.
-func (s *share) turn(ctx context.Context, c contender) (from, to time.Duration, err error) {
+func (s *share) takeTurn(ctx context.Context, c contender) (from, to time.Duration, err error) {
 	asked := s.now()
-	turn, err := c.enter(ctx)
+	held, err := c.acquire(ctx)
 	granted := s.now()
 	if err != nil {
 		return 0, 0, err
 	}
-	if err := s.guard.enter(c.id, turn.token); err != nil {
+	if err := s.guard.enter(c.id, held.token); err != nil {
 		return 0, 0, err
 	}
 	select { // only the first holder has to wait here
@@ -165,8 +165,8 @@ func (s *share) turn(ctx context.Context, c contender) (from, to time.Duration, 
 	s.turns.Add(1)
 	left := s.now()
 	s.guard.leave()
-	s.granted(c.id, asked, Grant{turn.token, s.joined[c.id] - s.began, granted - s.began, left - s.began})
-	if err := turn.leave(ctx); err != nil {
+	s.granted(c.id, asked, Grant{held.token, s.joined[c.id] - s.began, granted - s.began, left - s.began})
+	if err := held.release(ctx); err != nil {
 		return 0, 0, fmt.Errorf("leave: %w", err)
 	}
 	s.recorder.record(s.recorder.m.Service, s.now()-granted)

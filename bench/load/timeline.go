@@ -34,7 +34,7 @@ type timed struct {
 type seat struct {
 	id      int // from 1
 	session recipes.Client
-	enter   func(context.Context) (turn, error)
+	acquire func(context.Context) (grant, error)
 	joined  time.Duration // when it last joined the line
 }
 
@@ -143,23 +143,23 @@ func (t *timed) seated(ctx context.Context, s *seat, session recipes.Client) (er
 	}
 	s.session = session
 	t.mu.Unlock()
-	if s.enter, err = t.enter(session, func(recipes.Place) { s.joined = t.now() }); err != nil {
+	if s.acquire, err = t.acquireFunc(session, func(recipes.Place) { s.joined = t.now() }); err != nil {
 		return err
 	}
 	for err == nil {
-		err = t.turn(ctx, s)
+		err = t.takeTurn(ctx, s)
 	}
 	return err
 }
 
-func (t *timed) turn(ctx context.Context, s *seat) error {
+func (t *timed) takeTurn(ctx context.Context, s *seat) error {
 	asked := t.now()
-	turn, err := s.enter(ctx)
+	held, err := s.acquire(ctx)
 	granted := t.now()
 	if err != nil {
 		return err
 	}
-	if err := t.granted(s, turn.token, asked, granted); err != nil {
+	if err := t.granted(s, held.token, asked, granted); err != nil {
 		return err
 	}
 	select {
@@ -173,7 +173,7 @@ func (t *timed) turn(ctx context.Context, s *seat) error {
 	if err := t.leaving(s); err != nil {
 		return err
 	}
-	if err := turn.leave(ctx); err != nil {
+	if err := held.release(ctx); err != nil {
 		return fmt.Errorf("leave: %w", err)
 	}
 	return nil

@@ -4,7 +4,6 @@ import (
 	"bytes"
 	"context"
 	"errors"
-	"flag"
 	"fmt"
 	"os"
 	"os/exec"
@@ -21,79 +20,43 @@ import (
 	"github.com/zkrecipes/zkrecipes/bench/load"
 	"github.com/zkrecipes/zkrecipes/bench/record"
 	"github.com/zkrecipes/zkrecipes/cmd/zkbench/internal/compare"
+	"github.com/zkrecipes/zkrecipes/cmd/zkbench/internal/exit"
+	"github.com/zkrecipes/zkrecipes/cmd/zkbench/internal/output"
+	"github.com/zkrecipes/zkrecipes/cmd/zkbench/internal/servers"
 	"github.com/zkrecipes/zkrecipes/internal/english"
 	"github.com/zkrecipes/zkrecipes/internal/ensemble"
 	"github.com/zkrecipes/zkrecipes/internal/unit"
 )
 
-type duel struct {
-	against string   // the other build; "" for none
-	passed  []string // flags for both builds in each trial
-}
-
-func (d *duel) add(f *flag.FlagSet) {
-	f.StringVar(&d.against, "against", "", "executable `file` of another build of zkbench: trials of both alternate on the same\nservers, and the result is the change from it to this build; -record FILE writes the\nrecords of the other to FILE.against")
-}
-
-func (d *duel) check(given map[string]bool) error {
-	if d.against == "" {
-		return nil
-	}
-	for _, name := range []string{"join", "out", "cpuprofile", "memprofile", "plugin"} {
-		if given[name] {
-			return fmt.Errorf("-%s is for a single build, and cannot be combined with -against", name)
-		}
-	}
-	found, err := exec.LookPath(d.against)
-	if err != nil {
-		return fmt.Errorf("-against: %w", err)
-	}
-	d.against, err = filepath.Abs(found)
-	return err
-}
-
-// ofTheDuel are the flags that a build does not get, or gets with the values of its trial.
-var ofTheDuel = strings.Fields("against count seed record preset quiet raw table embedded ensemble servers recipe workload strategy contenders via delay")
-
-// pass stores the given flags that both builds get. An older build fails with a usage error if
-// it does not have one of them.
-func (d *duel) pass(f *flag.FlagSet) {
-	f.Visit(func(f *flag.Flag) {
-		if !slices.Contains(ofTheDuel, f.Name) {
-			d.passed = append(d.passed, "-"+f.Name+"="+f.Value.String())
-		}
-	})
-}
-
 // againstUnits are the units to compare. With more of them, each would need more trials. The
 // records have all units.
 var againstUnits = []string{unit.Time, unit.HandoffP50, unit.HandoffP99, unit.ServiceP50}
 
-// duel runs each trial with both builds, one right after the other, and compares the pairs. The
+// runAgainst runs each trial with both builds, one right after the other, and compares the pairs. The
 // build that comes first alternates from pair to pair.
-func (c command) duel(ctx context.Context, s settings) (err error) {
+func (c command) runAgainst(ctx context.Context, s settings) (err error) {
 	c.quiet = s.quiet
 	self, err := os.Executable()
 	if err != nil {
 		return err
 	}
-	var files outputs
-	var written [2]*output
+	var files output.Set
+	var written [2]*output.File
 	if s.record != "" {
-		written = [2]*output{files.create("-record", s.record+".against"), files.create("-record", s.record)}
+		written = [2]*output.File{files.Create("-record", s.record+".against"), files.Create("-record", s.record)}
 	}
-	defer files.discard()
-	if files.err != nil {
-		return files.err
+	defer files.Discard()
+	if files.Err != nil {
+		return files.Err
 	}
 	dir, err := os.MkdirTemp("", "zkbench-against-")
 	if err != nil {
 		return err
 	}
 	defer os.RemoveAll(dir)
-	end := &cleanup{}
-	defer end.run(&err)
-	srv, err := startServer(ctx, s.where, end)
+	end := &exit.Cleanup{}
+	defer end.Run(&err)
+	srv, err := servers.Start(ctx, s.Flags, end)
 	if err != nil {
 		return err
 	}
@@ -101,17 +64,17 @@ func (c command) duel(ctx context.Context, s settings) (err error) {
 	for _, name := range s.via {
 		transports = append(transports, bench.Transport{Name: name})
 	}
-	trials := s.experiment(transports, srv.session).Trials()
-	c.say("%s of trials on %s, against %s", english.Count(len(trials), "pair"), place(srv.about), s.against)
+	trials := s.experiment(transports, srv.Session).Trials()
+	c.say("%s of trials on %s, against %s", english.Count(len(trials), "pair"), describeServers(srv.About), s.against)
 	builds := [2]build{
 		{s.against, filepath.Join(dir, "against"), nil},
 		{self, filepath.Join(dir, "this"), nil},
 	}
-	args := append([]string{"-servers=" + strings.Join(srv.session.Servers, ",")}, s.passed...)
+	args := append([]string{"-servers=" + strings.Join(srv.Session.Servers, ",")}, s.passed...)
 	err = c.pairs(ctx, trials, s.Seed, args, &builds, written)
 	if len(builds[0].runs) > 0 { // also the pairs before a failure
-		if lost := files.commit(); lost != nil {
-			err = errors.Join(err, unwritten{lost})
+		if lost := files.Commit(); lost != nil {
+			err = errors.Join(err, exit.Unwritten(lost))
 		}
 	}
 	if err != nil {
@@ -122,18 +85,18 @@ func (c command) duel(ctx context.Context, s settings) (err error) {
 
 // pairs runs each trial with both builds. It appends the records to those of the builds, and to
 // the files that are not nil.
-func (c command) pairs(ctx context.Context, trials []bench.Trial, seed uint64, args []string, builds *[2]build, written [2]*output) error {
+func (c command) pairs(ctx context.Context, trials []bench.Trial, seed uint64, args []string, builds *[2]build, written [2]*output.File) error {
 	progress := c.newProgress(trials)
-	defer progress.end()
+	defer progress.endAll()
 	for done, trial := range trials {
-		progress.begin(trial)
+		progress.beginTrial(trial)
 		var pair [2]record.Run
 		for turn := range pair {
 			i := (turn + done) % 2
 			var err error
 			if pair[i], err = builds[i].run(ctx, append(trialArgs(trial, seed), args...)); err != nil {
 				if ctx.Err() != nil && !errors.Is(err, load.ErrBroken) {
-					err = &interruption{done: done, trials: len(trials)}
+					err = &exit.Interruption{Done: done, Trials: len(trials)}
 				}
 				return err
 			}
@@ -150,7 +113,7 @@ func (c command) pairs(ctx context.Context, trials []bench.Trial, seed uint64, a
 				continue
 			}
 			if err := (&record.JSONWriter{Output: written[i], Environment: pair[i].Environment}).Write(pair[i].Records[0]); err != nil {
-				return unwritten{err}
+				return exit.Unwritten(err)
 			}
 		}
 	}
@@ -174,7 +137,7 @@ func (c command) compareBuilds(builds [2]build) error {
 	if err != nil {
 		return err
 	}
-	return c.verdict(result)
+	return c.writeComparison(result)
 }
 
 func trialArgs(t bench.Trial, seed uint64) []string {
@@ -216,11 +179,11 @@ func (b build) run(ctx context.Context, args []string) (record.Run, error) {
 	runtime.LockOSThread() // until the build has ended: see BindToParent
 	defer runtime.UnlockOSThread()
 	err := child.Run()
-	switch exit := (*exec.ExitError)(nil); {
-	case !errors.As(err, &exit):
-	case exit.ExitCode() == exitInvalid:
+	switch failed := (*exec.ExitError)(nil); {
+	case !errors.As(err, &failed):
+	case failed.ExitCode() == exit.Invalid:
 		err = nil // the records are marked as invalid
-	case exit.ExitCode() == exitBroken:
+	case failed.ExitCode() == exit.Broken:
 		err = load.ErrBroken
 	}
 	if err != nil {

@@ -19,6 +19,8 @@ import (
 	"time"
 
 	"github.com/zkrecipes/zkrecipes/bench"
+	"github.com/zkrecipes/zkrecipes/cmd/zkbench/internal/exit"
+	"github.com/zkrecipes/zkrecipes/cmd/zkbench/internal/transport"
 	"github.com/zkrecipes/zkrecipes/internal/testing/fake"
 	"github.com/zkrecipes/zkrecipes/internal/testing/must"
 	"github.com/zkrecipes/zkrecipes/recipes"
@@ -30,7 +32,7 @@ import (
 // trials invalid.
 func buildMain() {
 	signal.Ignore(syscall.Signal(25)) // SIGXFSZ: a write beyond ulimit -f is an error, as on a full disk
-	c := command{stdout: os.Stdout, stderr: os.Stderr, transports: maps.Clone(transports), terminal: terminal, check: allValid}
+	c := command{stdout: os.Stdout, stderr: os.Stderr, transports: maps.Clone(transport.All), terminal: terminalWidth, check: allValid}
 	if slower := os.Getenv("SLOWER"); slower != "" {
 		by := &slowness{}
 		var err error
@@ -43,7 +45,7 @@ func buildMain() {
 		if err != nil {
 			panic(err)
 		}
-		c.transports[direct] = func(context.Context, settings, recipes.SessionConfig, *cleanup, say) (bench.Transport, error) {
+		c.transports[transport.Direct] = func(context.Context, string, recipes.SessionConfig, *exit.Cleanup, transport.Say) (bench.Transport, error) {
 			return bench.Transport{Open: func(ctx context.Context, cfg recipes.SessionConfig) (recipes.Client, error) {
 				s, err := zookeeper.Open(ctx, cfg)
 				return fake.Acquiring{Client: s, Acquire: func(ctx context.Context, l recipes.Lock) (recipes.Hold, error) {
@@ -90,7 +92,7 @@ func (s *slowness) holdUp() {
 
 func TestFlagsArePassedToBothBuilds(t *testing.T) {
 	s := defaults()
-	flags := command{transports: transports}.flags(&s, "run")
+	flags := command{transports: transport.All}.settingsFlags(&s, "run")
 	must.Do(t, flags.Parse([]string{"-rate", "7", "-arrivals", "constant", "-via", "direct"}))
 	if s.pass(flags); !slices.Equal(s.passed, []string{"-arrivals=constant", "-rate=7"}) {
 		t.Errorf("%q", s.passed)

@@ -11,6 +11,7 @@ import (
 	"golang.org/x/perf/benchunit"
 
 	"github.com/zkrecipes/zkrecipes/cmd/zkbench/internal/compare"
+	"github.com/zkrecipes/zkrecipes/cmd/zkbench/internal/exit"
 	"github.com/zkrecipes/zkrecipes/internal/helptext"
 )
 
@@ -69,20 +70,20 @@ func (c command) compareVerb(_ context.Context, args []string) error {
 	}
 	switch {
 	case f.NArg() != 2:
-		return usageError{fmt.Errorf("compare takes two files, old and new; there are %d", f.NArg())}
+		return exit.Usage(fmt.Errorf("compare takes two files, old and new; there are %d", f.NArg()))
 	case !(o.Alpha > 0 && o.Alpha < 1) || !(o.Confidence > 0 && o.Confidence < 1) || !(o.Effect >= 0):
-		return usageError{fmt.Errorf("-alpha and -confidence lie between 0 and 1, and -effect is not negative")}
+		return exit.Usage(fmt.Errorf("-alpha and -confidence lie between 0 and 1, and -effect is not negative"))
 	}
 	if *exact {
 		for _, name := range []string{"alpha", "confidence", "effect"} {
 			if given(f)[name] {
-				return usageError{fmt.Errorf("-%s is for statistics, and cannot be combined with -exact", name)}
+				return exit.Usage(fmt.Errorf("-%s is for statistics, and cannot be combined with -exact", name))
 			}
 		}
 	}
 	filter, err := benchproc.NewFilter(*query)
 	if err != nil {
-		return usageError{fmt.Errorf("-filter: %w", err)}
+		return exit.Usage(fmt.Errorf("-filter: %w", err))
 	}
 	if *units != "" {
 		for unit := range strings.SplitSeq(*units, ",") {
@@ -98,30 +99,30 @@ func (c command) compareVerb(_ context.Context, args []string) error {
 	for i, name := range f.Args() {
 		file, err := os.Open(name)
 		if err != nil {
-			return usageError{err}
+			return exit.Usage(err)
 		}
 		defer file.Close()
 		if sides[i], err = read(file, name, filter); err != nil {
-			return usageError{err}
+			return exit.Usage(err)
 		}
 	}
 	result, err := compared(sides[0], sides[1], o)
 	if err != nil {
-		return usageError{err}
+		return exit.Usage(err)
 	}
-	if err := c.verdict(result); err != nil || result.TooFew == 0 {
+	if err := c.writeComparison(result); err != nil || result.TooFew == 0 {
 		return err
 	}
-	return errTooFew
+	return exit.Answer(exit.TooFew)
 }
 
-// verdict writes the result of a comparison. It returns errVerdict if something became worse.
-func (c command) verdict(result compare.Result) error {
+// writeComparison writes the result of a comparison. It returns exit code 1 if something became worse.
+func (c command) writeComparison(result compare.Result) error {
 	if err := result.Write(c.stdout); err != nil {
 		return err
 	}
 	if result.Worse > 0 {
-		return errVerdict
+		return exit.Answer(exit.Failed)
 	}
 	return nil
 }

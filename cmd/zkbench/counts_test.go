@@ -8,6 +8,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/zkrecipes/zkrecipes/cmd/zkbench/internal/exit"
 	"github.com/zkrecipes/zkrecipes/internal/testing/must"
 	"github.com/zkrecipes/zkrecipes/internal/unit"
 	"github.com/zkrecipes/zkrecipes/recipes"
@@ -27,7 +28,7 @@ func countStrategies(t *testing.T, open recipes.Opener, file string) {
 	var all strings.Builder
 	for _, args := range []string{"-strategy predecessor,handoff -contenders 1,2,10,50", "-strategy herd -contenders 1,2"} {
 		code, stdout, stderr := zkbench(t.Context(), open, append([]string{"run", "-recipe", "lock,election", "-count", "1"}, strings.Fields(args)...)...)
-		if code != exitOK {
+		if code != exit.OK {
 			t.Fatalf("zkbench run %s: exit code %d\n%s", args, code, stderr)
 		}
 		all.WriteString(onlyCounts(stdout))
@@ -65,7 +66,7 @@ func TestNoStrategyCostsMoreThanRecorded(t *testing.T) {
 	now := filepath.Join(t.TempDir(), "now.txt")
 	countStrategies(t, zookeeper.Open, now)
 	code, stdout, stderr := whole(t, "compare", "-exact", recordedCounts, now)
-	if code != exitOK || !strings.Contains(stdout, "0 better, 0 worse of ") || strings.Contains(stdout, "warning") {
+	if code != exit.OK || !strings.Contains(stdout, "0 better, 0 worse of ") || strings.Contains(stdout, "warning") {
 		t.Errorf("exit code %d; a change that is meant to cost this is recorded by -update\n%s%s", code, stdout, stderr)
 	}
 	sendNothingBeforeTheGrant(t, now)

@@ -12,6 +12,7 @@ import (
 	"github.com/hashicorp/hcl/v2/hclparse"
 	"github.com/zclconf/go-cty/cty"
 
+	"github.com/zkrecipes/zkrecipes/cmd/zkbench/internal/transport"
 	"github.com/zkrecipes/zkrecipes/internal/testing/must"
 )
 
@@ -154,11 +155,11 @@ func TestParallelSSHHasArgumentsThatZkbenchAccepts(t *testing.T) {
 // checkCrew checks the flags of three workers that measure together.
 func checkCrew(t *testing.T, args []string) {
 	t.Helper()
-	s, err := command{transports: transports}.parseSettings(args)
+	s, err := command{transports: transport.All}.parseSettings(args)
 	if err != nil {
 		t.Fatalf("zkbench does not take %q: %v", args, err)
 	}
-	if s.join.path == "" || s.join.workers != 3 || len(s.servers) == 0 {
-		t.Errorf("%d processes meet at %q on %v", s.join.workers, s.join.path, s.servers)
+	if s.join.path == "" || s.join.workers != 3 || len(s.Servers) == 0 {
+		t.Errorf("%d processes meet at %q on %v", s.join.workers, s.join.path, s.Servers)
 	}
 }

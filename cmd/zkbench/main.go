@@ -7,16 +7,16 @@
 //	zkbench compare A B      list what became better or worse, for a build to depend on
 //	zkbench help             list the other verbs: sweep, plan, replay, slo, report and serve
 //
-// This package has what a person meets: the verbs with their flags and exit codes, the servers,
-// the transports, the files, and the sentences of answers. Package bench runs the experiment.
-// The packages below internal turn records into figures, models, verdicts, tables and pages, and
-// know no flags.
+// This package has what a person meets: the verbs with their flags, and the sentences of answers.
+// Its files call each other in one direction only: main.go, a file for each verb, experiment.go,
+// settings.go, flags.go, command.go. Package bench runs the experiment. Below internal are
+//
+//   - exit codes, lists of values, the servers, the transports, this machine and the files,
+//   - and what turns records into figures, models, verdicts, tables and pages, without flags.
 package main
 
 import (
 	"context"
-	"errors"
-	"flag"
 	"fmt"
 	"io"
 	"os"
@@ -25,14 +25,14 @@ import (
 	"strings"
 	"syscall"
 
-	"github.com/zkrecipes/zkrecipes/bench/load"
-	"github.com/zkrecipes/zkrecipes/bench/record"
+	"github.com/zkrecipes/zkrecipes/cmd/zkbench/internal/exit"
+	"github.com/zkrecipes/zkrecipes/cmd/zkbench/internal/transport"
 	"github.com/zkrecipes/zkrecipes/internal/printable"
 	"github.com/zkrecipes/zkrecipes/internal/version"
 )
 
 func main() {
-	os.Exit(command{stdout: os.Stdout, stderr: os.Stderr, transports: transports, terminal: terminal}.process())
+	os.Exit(command{stdout: os.Stdout, stderr: os.Stderr, transports: transport.All, terminal: terminalWidth}.process())
 }
 
 // offline are the verbs that an interrupt kills, because they only read files.
@@ -62,35 +62,14 @@ func (c command) process() int {
 	return c.run(ctx, os.Args[1:])
 }
 
-// Exit codes. They are part of the interface and are listed in the help.
-const (
-	exitOK          = 0
-	exitFailed      = 1   // a server, a session or an output failed; or compare found a regression, or slo no pass
-	exitUsage       = 2   // flags or input files cannot be used; nothing was run
-	exitBroken      = 3   // a lock broke its promise
-	exitTooFew      = 3   // of compare: there are too few trials to decide
-	exitInvalid     = 4   // more than half of all trials are invalid, or of those of one row of the table
-	exitInterrupted = 130 // the shells' code for SIGINT
-)
-
-// command is zkbench with its outputs and transports.
-type command struct {
-	stdout, stderr io.Writer
-	transports     map[string]launcher // by the name for -via
-	terminal       func(io.Writer) (width int, ok bool)
-	quiet          bool                         // write errors and warnings only
-	explain        bool                         // -h of a verb prints the long help
-	check          func(record.Record) []string // for tests: why a trial is invalid, instead of the limits
-}
-
-type verb struct {
+type verbEntry struct {
 	name, about string
 	run         func(c command, ctx context.Context, args []string) error
 }
 
 // verbs are in the order in which the help lists them.
-func verbs() []verb {
-	return []verb{
+func verbs() []verbEntry {
+	return []verbEntry{
 		{"run", "run an experiment", command.runVerb},
 		{"sweep", "run an experiment with many numbers of contenders, and record it", command.sweepVerb},
 		{"compare", "list what became better or worse between two files of results", command.compareVerb},
@@ -101,11 +80,6 @@ func verbs() []verb {
 		{"serve", "run a ZooKeeper server for trials", command.serveVerb},
 	}
 }
-
-// usageError is an error in the flags or the input files. Nothing was run.
-type usageError struct{ error }
-
-func (e usageError) Unwrap() error { return e.error }
 
 // run runs zkbench and returns its exit code.
 func (c command) run(ctx context.Context, args []string) int {
@@ -119,64 +93,50 @@ func (c command) run(ctx context.Context, args []string) int {
 	case "help", "-h", "-help", "--help":
 		if len(args) == 0 {
 			printHelp(c.stdout)
-			return exitOK
+			return exit.OK
 		}
 		c.explain = true
 		name, args = args[0], []string{"-h"}
 	case "version", "-version", "--version":
 		fmt.Fprintln(c.stdout, version.Line("zkbench"))
-		return exitOK
-	case relayVerbName: // zkbench itself starts it
-		return c.exit(ctx, name, c.relayVerb(os.Stdin, args))
+		return exit.OK
+	case transport.RelayVerb: // zkbench itself starts it
+		return exit.Code(ctx, c.stderr, name, transport.ServeRelay(c.stdout, os.Stdin, args))
 	}
 	for _, v := range verbs() {
 		if v.name == name {
-			return c.exit(ctx, name, v.run(c, ctx, args))
+			return exit.Code(ctx, c.stderr, name, v.run(c, ctx, args))
 		}
 	}
 	meant := "; zkbench help lists them"
 	if strings.HasPrefix(name, "-") {
 		meant = "; flags follow the verb: zkbench run " + name
 	}
-	return c.exit(ctx, "run", usageError{fmt.Errorf("unknown verb %q%s", name, meant)})
+	return exit.Code(ctx, c.stderr, "run", exit.Usage(fmt.Errorf("unknown verb %q%s", name, meant)))
 }
 
-// ending is the error of a verb that has printed its answer. It has only an exit code.
-type ending int
+// overview fits on a screen, as every -h does.
+const overview = `Usage: zkbench VERB [flags] ...
 
-func (e ending) Error() string { return fmt.Sprintf("exit code %d", int(e)) }
+Measures how fast ZooKeeper's locks and leader elections change hands, and what
+that costs. From recorded measurements it plans capacity and finds regressions.
 
-const (
-	errVerdict = ending(exitFailed)
-	errTooFew  = ending(exitTooFew)
-	errInvalid = ending(exitInvalid)
-)
+Examples:
+    zkbench                    compare three strategies, in 15 seconds
+    zkbench run -ensemble 1    the same on a real ZooKeeper
 
-func (c command) exit(ctx context.Context, verb string, err error) int {
-	var usage usageError
-	var answer ending
-	lost, isLost := errors.AsType[unwritten](err)
-	switch {
-	case err == nil, errors.Is(err, flag.ErrHelp):
-		return exitOK
-	case errors.As(err, &usage):
-		fmt.Fprintf(c.stderr, "zkbench: %v\nzkbench: nothing was run; see zkbench %s -h, or zkbench help %[2]s\n", err, verb)
-		return exitUsage
-	case errors.Is(err, load.ErrBroken):
-		fmt.Fprintf(c.stderr, "zkbench: %v\n", err)
-		return exitBroken
-	case errors.As(err, &answer) && !isLost:
-		return int(answer)
-	case ctx.Err() != nil:
-		when := &interruption{}
-		errors.As(err, &when)
-		fmt.Fprintf(c.stderr, "zkbench: interrupted %v\n", when)
-		if isLost {
-			fmt.Fprintf(c.stderr, "zkbench: %v\n", lost)
-			return exitFailed
-		}
-		return exitInterrupted
+Without a verb, zkbench needs no server: it starts one in its own process.
+
+Verbs:
+%s
+zkbench VERB -h explains a verb, zkbench version prints the version.
+More: zkbench help VERB, man zkbench-VERB
+`
+
+func printHelp(w io.Writer) {
+	var list strings.Builder
+	for _, v := range verbs() {
+		fmt.Fprintf(&list, "    %-10s %s\n", v.name, v.about)
 	}
-	fmt.Fprintf(c.stderr, "zkbench: %v\n", err)
-	return exitFailed
+	fmt.Fprintf(w, overview, list.String())
 }

@@ -21,6 +21,8 @@ import (
 
 	"github.com/zkrecipes/zkrecipes/bench"
 	"github.com/zkrecipes/zkrecipes/bench/record"
+	"github.com/zkrecipes/zkrecipes/cmd/zkbench/internal/exit"
+	"github.com/zkrecipes/zkrecipes/cmd/zkbench/internal/transport"
 	"github.com/zkrecipes/zkrecipes/internal/printable"
 	"github.com/zkrecipes/zkrecipes/internal/testing/ensembletest"
 	"github.com/zkrecipes/zkrecipes/internal/testing/fake"
@@ -36,7 +38,7 @@ func TestMain(m *testing.M) {
 	testscript.Main(leaktest.Checked{Tests: leaktest.SideBySide{Tests: ensembletest.Owner{Tests: m}}}, map[string]func(){
 		// A busy machine does not make the trials of scripts invalid.
 		"zkbench": func() {
-			os.Exit(command{stdout: os.Stdout, stderr: os.Stderr, transports: transports, terminal: terminal, check: allValid}.process())
+			os.Exit(command{stdout: os.Stdout, stderr: os.Stderr, transports: transport.All, terminal: terminalWidth, check: allValid}.process())
 		},
 		"zkbench-build": buildMain,
 		"audit-holds": func() {
@@ -114,14 +116,14 @@ func allValid(record.Record) []string { return nil }
 func whole(t *testing.T, args ...string) (code int, stdout, stderr string) {
 	t.Helper()
 	var out, errs bytes.Buffer
-	code = command{stdout: &out, stderr: &errs, transports: transports, terminal: terminal, check: allValid}.run(t.Context(), args)
+	code = command{stdout: &out, stderr: &errs, transports: transport.All, terminal: terminalWidth, check: allValid}.run(t.Context(), args)
 	return code, out.String(), errs.String()
 }
 
 // over returns the command with one transport.
 func over(stdout, stderr io.Writer, open recipes.Opener) command {
-	return command{stdout: stdout, stderr: stderr, terminal: terminal, transports: map[string]launcher{
-		direct: func(context.Context, settings, recipes.SessionConfig, *cleanup, say) (bench.Transport, error) {
+	return command{stdout: stdout, stderr: stderr, terminal: terminalWidth, transports: map[string]transport.Launcher{
+		transport.Direct: func(context.Context, string, recipes.SessionConfig, *exit.Cleanup, transport.Say) (bench.Transport, error) {
 			return bench.Transport{Open: open}, nil
 		},
 	}}
@@ -148,8 +150,8 @@ func TestBrokenLockFailsTheRun(t *testing.T) {
 			file := filepath.Join(t.TempDir(), "results.txt")
 			code, stdout, stderr := zkbench(t.Context(), after(4, sound.Open, broken.Open),
 				"run", "-recipe", "lock", "-strategy", "predecessor", "-contenders", "4", "-count", "9", "-out", file)
-			if code != exitBroken {
-				t.Errorf("exit code %d; want %d", code, exitBroken)
+			if code != exit.Broken {
+				t.Errorf("exit code %d; want %d", code, exit.Broken)
 			}
 			if want := "trial 2 (Lock/workload=drain/strategy=predecessor/contenders=4/via=direct"; !strings.Contains(stderr, want) {
 				t.Errorf("stderr does not name the trial:\n%s", stderr)
@@ -170,11 +172,11 @@ func TestLostServerFailsTheRun(t *testing.T) {
 	}
 	code, _, stderr := zkbench(t.Context(), after(2, new(fake.World).Open, gone),
 		"run", "-strategy", "herd", "-contenders", "2", "-count", "2")
-	if code != exitFailed || !strings.Contains(stderr, "trial 2 (") || !strings.Contains(stderr, "open session") || !strings.Contains(stderr, "maxClientCnxns") {
+	if code != exit.Failed || !strings.Contains(stderr, "trial 2 (") || !strings.Contains(stderr, "open session") || !strings.Contains(stderr, "maxClientCnxns") {
 		t.Errorf("exit code %d, stderr:\n%s", code, stderr)
 	}
 	code, stdout, stderr := zkbench(t.Context(), gone, "run")
-	if code != exitFailed || stdout != "" || !strings.Contains(stderr, "try -via direct: ") {
+	if code != exit.Failed || stdout != "" || !strings.Contains(stderr, "try -via direct: ") {
 		t.Errorf("exit code %d, stdout %q, stderr:\n%s", code, stdout, stderr)
 	}
 }
@@ -222,21 +224,11 @@ func TestOutputThatCannotBeWrittenFailsTheRun(t *testing.T) {
 	var stderr bytes.Buffer
 	code := over(full{}, &stderr, new(fake.World).Open).run(t.Context(),
 		[]string{"run", "-contenders", "2", "-count", "1", "-record", file})
-	if code != exitFailed || !strings.Contains(stderr.String(), "disk full") {
+	if code != exit.Failed || !strings.Contains(stderr.String(), "disk full") {
 		t.Errorf("exit code %d, stderr:\n%s", code, stderr.String())
 	}
 	if runs, err := readRuns(file); err != nil || len(runs[0].Records) != 1 {
 		t.Errorf("-record has %v, %v", runs, err)
-	}
-}
-
-func TestInterruptDoesNotReplaceAnAnswer(t *testing.T) {
-	ctx, cancel := context.WithCancel(t.Context())
-	cancel()
-	for err, want := range map[error]int{errVerdict: exitFailed, errInvalid: exitInvalid, unwritten{errInvalid}: exitFailed} {
-		if code := over(io.Discard, io.Discard, nil).exit(ctx, "run", err); code != want {
-			t.Errorf("%v: exit code %d; want %d", err, code, want)
-		}
 	}
 }
 
@@ -248,7 +240,7 @@ func TestInterruptBeforeTheFirstResultWritesNothing(t *testing.T) {
 	}
 	file := filepath.Join(t.TempDir(), "results.txt")
 	code, stdout, stderr := zkbench(ctx, after(0, new(fake.World).Open, interrupting), "run", "-out", file)
-	if code != exitInterrupted || stdout != "" || !strings.Contains(stderr, "interrupted after 0 of 90 trials") {
+	if code != exit.Interrupted || stdout != "" || !strings.Contains(stderr, "interrupted after 0 of 90 trials") {
 		t.Errorf("exit code %d, stdout %q, stderr:\n%s", code, stdout, stderr)
 	}
 	if files, _ := os.ReadDir(filepath.Dir(file)); len(files) != 0 {
@@ -275,7 +267,7 @@ func TestInterruptDoesNotHideThatResultsAreLost(t *testing.T) {
 		code, _, stderr := zkbench(ctx, after(2, new(fake.World).Open, interrupting), args...)
 		_, partial, _ := strings.Cut(strings.TrimSpace(stderr), "; it is in ")
 		runs, err := readRuns(partial)
-		if code != exitFailed || !strings.Contains(stderr, "interrupted after 1") || !strings.Contains(stderr, "write -record") || len(runs) != 1 {
+		if code != exit.Failed || !strings.Contains(stderr, "interrupted after 1") || !strings.Contains(stderr, "write -record") || len(runs) != 1 {
 			t.Errorf("%s: exit code %d, %d runs kept, %v, stderr:\n%s", verb, code, len(runs), err, stderr)
 		}
 	}

@@ -6,11 +6,11 @@ import (
 	"flag"
 	"fmt"
 	"io"
-	"strconv"
 	"strings"
-	"time"
 
 	"github.com/zkrecipes/zkrecipes/bench/record"
+	"github.com/zkrecipes/zkrecipes/cmd/zkbench/internal/exit"
+	"github.com/zkrecipes/zkrecipes/cmd/zkbench/internal/list"
 	"github.com/zkrecipes/zkrecipes/cmd/zkbench/internal/plan"
 	"github.com/zkrecipes/zkrecipes/internal/helptext"
 )
@@ -92,25 +92,10 @@ Exit codes:
 	1    a question was refused, or had no answer
 	2    the flags or the files cannot be used`
 
-type planSettings struct {
-	at       []int
-	p99      time.Duration
-	hold     time.Duration
-	factor   float64
-	lineRate float64
-	seed     uint64
-	rtt      time.Duration
-	choose   bool
-	watches  int
-	servers  int
-	limits   []func(*plan.Limits) // from the flags about servers and machines
-	production
-}
-
 func (c command) planVerb(_ context.Context, args []string) error {
 	s := planSettings{}
 	f := flag.NewFlagSet("zkbench plan", flag.ContinueOnError)
-	f.Var(list[int]{&s.at, parsePositive}, "at", helptext.Common("`list` of numbers of contenders to predict; ranges as in zkbench run"))
+	f.Var(list.Flag(&s.at, list.Positive), "at", helptext.Common("`list` of numbers of contenders to predict; ranges as in zkbench run"))
 	f.DurationVar(&s.p99, "p99", 0, helptext.Common("limit of the handoff's 99th percentile"))
 	f.DurationVar(&s.hold, "hold", 0, helptext.Common("how long each holder will hold"))
 	f.Float64Var(&s.factor, "factor", plan.DefaultFactor, "how far beyond the largest measured number the fitted curves answer, in multiples of it;\nbeyond that the service model answers")
@@ -121,36 +106,36 @@ func (c command) planVerb(_ context.Context, args []string) error {
 	f.BoolVar(&s.choose, "choose", false, helptext.Common("recommend a strategy for -at contenders"))
 	f.IntVar(&s.watches, "watches", 0, "watches of each of -at sessions: predict the cost of a rolling restart and a lost session")
 	f.IntVar(&s.servers, "servers", 0, "predict writes with this `number` of servers")
-	s.limitFlags(f)
-	s.production.add(f)
+	s.addLimits(f)
+	s.productionFlags.add(f)
 	if err := c.parse(f, planHelp, args); err != nil {
 		return err
 	}
-	if err := s.production.check(given(f), f.Args()); err != nil {
-		return usageError{err}
+	if err := s.productionFlags.check(given(f), f.Args()); err != nil {
+		return exit.Usage(err)
 	}
 	switch {
 	case s.audit != "":
-		return c.planProduction(s.production, s.seed)
+		return c.planProduction(s.productionFlags, s.seed)
 	case f.NArg() == 0:
-		return usageError{errors.New("plan needs a file of records (zkbench sweep -record makes one), or -from-audit")}
+		return exit.Usage(errors.New("plan needs a file of records (zkbench sweep -record makes one), or -from-audit"))
 	case given(f)["rtt"] && s.rtt < 0:
-		return usageError{fmt.Errorf("-rtt %v: not negative", s.rtt)}
+		return exit.Usage(fmt.Errorf("-rtt %v: not negative", s.rtt))
 	case s.p99 < 0 || s.hold < 0 || !(s.lineRate >= 0) || s.watches < 0 || s.servers < 0 || !(s.factor >= 1):
-		return usageError{errors.New("-p99, -hold, -line-rate, -watches and -servers must not be negative, and -factor must be at least 1")}
+		return exit.Usage(errors.New("-p99, -hold, -line-rate, -watches and -servers must not be negative, and -factor must be at least 1"))
 	}
 	runs, err := readRuns(f.Args()...)
 	if err != nil {
-		return usageError{err}
+		return exit.Usage(err)
 	}
-	return c.plan(s, runs)
+	return c.answerPlan(s, runs)
 }
 
-func (c command) plan(s planSettings, runs []record.Run) error {
+func (c command) answerPlan(s planSettings, runs []record.Run) error {
 	var out strings.Builder
-	models, skipped := models(runs, s.seed)
+	models, skipped := fitModels(runs, s.seed)
 	if len(models) == 0 {
-		return usageError{errors.Join(skipped...)}
+		return exit.Usage(errors.Join(skipped...))
 	}
 	for _, m := range models {
 		m.Factor = s.factor
@@ -160,7 +145,7 @@ func (c command) plan(s planSettings, runs []record.Run) error {
 	}
 	refused := !s.answers(&out, models)
 	s.failovers(&out, runs)
-	refused = !s.lines(&out, runs) || refused
+	refused = !s.answerLines(&out, runs) || refused
 	if out.Len() > 0 {
 		out.WriteString("\n")
 	}
@@ -174,51 +159,7 @@ func (c command) plan(s planSettings, runs []record.Run) error {
 		return err
 	}
 	if refused {
-		return errVerdict
+		return exit.Answer(exit.Failed)
 	}
 	return nil
-}
-
-func (s *planSettings) limitFlags(f *flag.FlagSet) {
-	const known = ";\nby default the value in the records, or else ZooKeeper's own default"
-	s.limit(f, "max-listing", "the clients' max_listing, a `number` of bytes (default 67108864)", 1, func(l *plan.Limits, n int) { l.MaxListing = n })
-	s.limit(f, "max-client-cnxns", "the servers' maxClientCnxns, a `number`; 0 is no limit"+known, 0, func(l *plan.Limits, n int) { l.MaxClientCnxns = n })
-	s.limit(f, "descriptors", "`number` of open files that a process of contenders may have (default 524288, as in systemd)", 1, func(l *plan.Limits, n int) { l.Descriptors = n })
-	s.limit(f, "network", "the network's `speed` in Mbit/s (default 1000)", 1, func(l *plan.Limits, n int) { l.Network = float64(n) * 1e6 / 8 })
-}
-
-// limit adds a flag for a limit of the servers or of the machines.
-func (s *planSettings) limit(f *flag.FlagSet, name, usage string, least int, set func(*plan.Limits, int)) {
-	f.Func(name, usage, func(v string) error {
-		n, err := strconv.Atoi(v)
-		if err != nil || n < least {
-			return fmt.Errorf("%q is not a number of at least %d", v, least)
-		}
-		s.limits = append(s.limits, func(l *plan.Limits) { set(l, n) })
-		return nil
-	})
-}
-
-func (s planSettings) limitsOf(m fitted) plan.Limits {
-	l := plan.DefaultLimits(m.Strategy)
-	if n, err := strconv.Atoi(m.details["server maxClientCnxns"]); err == nil {
-		l.MaxClientCnxns = n
-	}
-	if n, err := strconv.Atoi(strings.TrimSuffix(m.details["server os.memory.max"], "MB")); err == nil {
-		l.Heap = n << 20
-	}
-	if n, err := strconv.Atoi(strings.TrimSuffix(m.details["memory"], " kB")); err == nil {
-		l.Memory = n << 10
-	}
-	if n, err := strconv.Atoi(m.details["cpus"]); err == nil {
-		l.Processors = n
-	}
-	fsync, _, _ := strings.Cut(m.details["server fsync"], " ")
-	if d, err := time.ParseDuration(fsync); err == nil {
-		l.Fsync = d
-	}
-	for _, set := range s.limits {
-		set(&l)
-	}
-	return l
 }

@@ -4,12 +4,16 @@ import (
 	"cmp"
 	"fmt"
 	"io"
+	"maps"
 	"math"
 	"slices"
 	"strings"
 	"time"
 
+	"github.com/zkrecipes/zkrecipes/bench/load"
+	"github.com/zkrecipes/zkrecipes/bench/record"
 	"github.com/zkrecipes/zkrecipes/cmd/zkbench/internal/plan"
+	"github.com/zkrecipes/zkrecipes/cmd/zkbench/internal/report"
 	"github.com/zkrecipes/zkrecipes/cmd/zkbench/internal/table"
 	"github.com/zkrecipes/zkrecipes/internal/english"
 	"github.com/zkrecipes/zkrecipes/internal/unit"
@@ -23,11 +27,11 @@ func (s planSettings) answers(w io.Writer, models []fitted) bool {
 		needsAt string // the refusal without -at; "" if it needs none
 		answer  func(io.Writer, []fitted) bool
 	}{
-		{s.p99 > 0, "", s.mosts},
+		{s.p99 > 0, "", s.answerMosts},
 		{s.choose, "strategy: refused: -choose needs -at N, the number of contenders", s.choices},
 		{s.watches > 0, "restart: refused: -watches needs -at N, the number of sessions", s.restarts},
 		{s.servers > 0, "", s.ensembles},
-		{s.lineRate > 0, "", s.held},
+		{s.lineRate > 0, "", s.answerOneLock},
 		{s.hold > 0 && s.lineRate == 0, "wait: refused: -hold needs -at N, the number of contenders, or -line-rate R", described},
 	} {
 		switch {
@@ -45,16 +49,16 @@ func (s planSettings) answers(w io.Writer, models []fitted) bool {
 // described is the answer to a question that describe answers for each model.
 func described(io.Writer, []fitted) bool { return true }
 
-// mosts answers -p99: how many contenders keep the limit.
-func (s planSettings) mosts(w io.Writer, models []fitted) bool {
+// answerMosts answers -p99: how many contenders keep the limit.
+func (s planSettings) answerMosts(w io.Writer, models []fitted) bool {
 	answered := true
 	for _, m := range models {
-		answered = s.most(w, m) && answered
+		answered = s.answerMost(w, m) && answered
 	}
 	return answered
 }
 
-func (s planSettings) most(w io.Writer, m fitted) bool {
+func (s planSettings) answerMost(w io.Writer, m fitted) bool {
 	most, err := m.Most(unit.HandoffP99, float64(s.p99))
 	switch {
 	case err != nil:
@@ -183,9 +187,9 @@ func (s planSettings) ensembles(w io.Writer, models []fitted) bool {
 	return answered
 }
 
-// held answers -line-rate for one lock: how busy it is with holds of -hold, and how long
+// answerOneLock answers -line-rate for one lock: how busy it is with holds of -hold, and how long
 // acquisitions wait. Without -hold this is no question, so then no answer is needed.
-func (s planSettings) held(w io.Writer, models []fitted) bool {
+func (s planSettings) answerOneLock(w io.Writer, models []fitted) bool {
 	answered := s.hold == 0
 	for _, m := range models {
 		busy, err := m.Open(s.lineRate, s.hold, s.seed)
@@ -284,4 +288,64 @@ func sharesText(shares []plan.Share) string {
 		parts = append(parts, fmt.Sprintf("%s %.0f%%", share.Resource, 100*share.Part))
 	}
 	return strings.Join(parts, ", ") + "; the rest is waiting"
+}
+
+// answerLines answers -line-rate for many locks: how many independent lines the servers carry, for
+// each combination with trials of -workload many. It reports whether there was an answer.
+func (s planSettings) answerLines(w io.Writer, runs []record.Run) bool {
+	if s.lineRate == 0 {
+		return true
+	}
+	machine := report.Machines(runs)
+	groups := report.By(runs, func(run record.Run, r record.Record) string {
+		if _, ok := r.Metric(unit.Handoffs); !ok || !r.Valid() || r.Workload != load.Many {
+			return ""
+		}
+		r.Lines = 0
+		return fmt.Sprintf("%s each, %s", english.Count(r.Contenders, "contender"), report.Title(r, run.Environment.Server)+machine(run, r))
+	})
+	if len(groups) == 0 {
+		fmt.Fprintln(w, "independent lines: refused: no valid trials of -workload many in the records; make them with: "+
+			"zkbench run -ensemble 3 -workload many -recipe lock -contenders 5 -lines 20 -record many20.jsonl")
+		return false
+	}
+	for _, g := range groups {
+		levels := map[int]report.Level{} // by the number of lines
+		for _, r := range g.Records {
+			levels[r.Lines] = report.Level{Trials: append(levels[r.Lines].Trials, r)}
+		}
+		best, most := 0, slices.Max(slices.Collect(maps.Keys(levels)))
+		var middle report.Median // handoffs a second of all lines together
+		for _, n := range slices.Sorted(maps.Keys(levels)) {
+			if m, _ := levels[n].Median(unit.Handoffs); best == 0 || m.Value > middle.Value {
+				best, middle = n, m
+			}
+		}
+		rates := levels[best].Values(unit.Handoffs)
+		at := func(rate float64) int { return int(carried * rate / s.lineRate) }
+		fmt.Fprintf(w, "independent lines of %v handoffs/s, %s: %d (%d to %d by the slowest and the fastest trial); %.0f%% of the %.4g handoffs/s that %s made\n",
+			s.lineRate, g.Title, at(middle.Value), at(slices.Min(rates)), at(slices.Max(rates)), 100*carried, middle.Value, english.Count(best, "line"))
+		if best == most {
+			fmt.Fprintf(w, "  warning: the largest number of lines had the highest throughput; the servers may carry more, which only a run with more -lines can show\n")
+		}
+	}
+	return true
+}
+
+// failovers writes, for -watches, how long no contender held in the recorded failovers.
+func (s planSettings) failovers(w io.Writer, runs []record.Run) {
+	if s.watches == 0 {
+		return
+	}
+	for _, g := range report.By(runs, func(run record.Run, r record.Record) string {
+		if _, ok := r.Metric(unit.HandoffP50); !ok || !r.Valid() || r.Workload != load.Failover {
+			return ""
+		}
+		return fmt.Sprintf("%s, %s", english.Count(r.Contenders, "contender"), report.Title(r, run.Environment.Server))
+	}) {
+		level := report.Level{Trials: g.Records}
+		took := level.Values(unit.HandoffP50)
+		fmt.Fprintf(w, "lost session, measured: no contender held for %s (%s to %s in %s): %s\n", level.Cell(unit.HandoffP50),
+			unit.Quantity(unit.HandoffP50, slices.Min(took)), unit.Quantity(unit.HandoffP50, slices.Max(took)), english.Count(len(took), "trial"), g.Title)
+	}
 }

@@ -12,7 +12,9 @@ import (
 	"strings"
 	"time"
 
+	"github.com/zkrecipes/zkrecipes/cmd/zkbench/internal/exit"
 	"github.com/zkrecipes/zkrecipes/cmd/zkbench/internal/plan"
+	"github.com/zkrecipes/zkrecipes/cmd/zkbench/internal/servers"
 	"github.com/zkrecipes/zkrecipes/cmd/zkbench/internal/table"
 	"github.com/zkrecipes/zkrecipes/cmd/zkbench/internal/traffic"
 	"github.com/zkrecipes/zkrecipes/internal/english"
@@ -20,14 +22,14 @@ import (
 	"github.com/zkrecipes/zkrecipes/internal/unit"
 )
 
-// production has the flags of plan for traffic of a production system.
-type production struct {
+// productionFlags are the flags of plan for traffic of a production system.
+type productionFlags struct {
 	audit, path string
 	mntr        []string
 	growth      float64
 }
 
-func (p *production) add(f *flag.FlagSet) {
+func (p *productionFlags) add(f *flag.FlagSet) {
 	f.StringVar(&p.audit, "from-audit", "", helptext.Common("plan from this `file` of zkrecipes audit -holds -format=json, instead of records"))
 	f.StringVar(&p.path, "path", "/", "of -from-audit: lines at and below this `path`, as the servers see it")
 	f.Float64Var(&p.growth, "growth", 1, "of -from-audit: predict waits for this many `times` the arrivals")
@@ -38,7 +40,7 @@ func (p *production) add(f *flag.FlagSet) {
 }
 
 // check returns an error if the flags contradict each other. files are the arguments after them.
-func (p *production) check(given map[string]bool, files []string) error {
+func (p *productionFlags) check(given map[string]bool, files []string) error {
 	for _, name := range []string{"path", "growth", "from-mntr"} {
 		if given[name] && p.audit == "" {
 			return fmt.Errorf("-%s needs -from-audit", name)
@@ -62,45 +64,31 @@ func (p *production) check(given map[string]bool, files []string) error {
 	return nil
 }
 
-// readAudit reads a file of -from-audit or of replay. An error is a usageError.
-func readAudit(file, below string) (*traffic.Log, error) {
-	f, err := os.Open(file)
-	if err != nil {
-		return nil, usageError{err}
-	}
-	defer f.Close()
-	l, err := traffic.Read(f, below)
-	if err != nil {
-		return nil, usageError{fmt.Errorf("%s: %w", file, err)}
-	}
-	return l, nil
-}
-
 // inName is the time in the name of a sample, as date -u +%Y%m%dT%H%M%SZ writes it.
 var inName = regexp.MustCompile(`[-_.]?(\d{8}T\d{6}Z)`)
 
 // readSamples reads replies to mntr. The name of a file has the server and the time. Without a time,
-// that of the file's last change counts, and the folder is the server. An error is a usageError.
+// that of the file's last change counts, and the folder is the server. An error is exit.Usage.
 func readSamples(files []string) (all []traffic.Sample, err error) {
 	for _, file := range files {
 		text, err := os.ReadFile(file)
 		if err != nil {
-			return nil, usageError{err}
+			return nil, exit.Usage(err)
 		}
-		s := traffic.Sample{Figures: parseMntr(string(text))}
+		s := traffic.Sample{Figures: servers.ParseMntr(string(text))}
 		if _, ok := s.Figures["packets_received"]; !ok || !strings.Contains(string(text), "zk_packets_received\t") {
-			return nil, usageError{fmt.Errorf("%s: it is no reply to mntr: it has no zk_packets_received", file)}
+			return nil, exit.Usage(fmt.Errorf("%s: it is no reply to mntr: it has no zk_packets_received", file))
 		}
 		dir, name := filepath.Split(file)
 		if at := inName.FindStringSubmatchIndex(name); at != nil {
 			s.Server = dir + name[:at[0]]
 			if s.Time, err = time.Parse("20060102T150405Z", name[at[2]:at[3]]); err != nil {
-				return nil, usageError{fmt.Errorf("%s: its name has no time: %w", file, err)}
+				return nil, exit.Usage(fmt.Errorf("%s: its name has no time: %w", file, err))
 			}
 		} else {
 			info, err := os.Stat(file)
 			if err != nil {
-				return nil, usageError{err}
+				return nil, exit.Usage(err)
 			}
 			s.Server, s.Time = filepath.Clean(dir), info.ModTime()
 		}
@@ -112,7 +100,7 @@ func readSamples(files []string) (all []traffic.Sample, err error) {
 // mostPaths is how many paths get a forecast, those in use for most of the time first.
 const mostPaths = 50
 
-func (c command) planProduction(p production, seed uint64) error {
+func (c command) planProduction(p productionFlags, seed uint64) error {
 	l, err := readAudit(p.audit, p.path)
 	if err != nil {
 		return err
@@ -122,7 +110,7 @@ func (c command) planProduction(p production, seed uint64) error {
 		return err
 	}
 	var out strings.Builder
-	refused := !p.paths(&out, l, seed)
+	refused := !p.writePaths(&out, l, seed)
 	if len(samples) > 0 {
 		refused = !loads(&out, l, samples) || refused
 	}
@@ -130,12 +118,12 @@ func (c command) planProduction(p production, seed uint64) error {
 		return err
 	}
 	if refused {
-		return errVerdict
+		return exit.Answer(exit.Failed)
 	}
 	return nil
 }
 
-func (p production) paths(w io.Writer, l *traffic.Log, seed uint64) bool {
+func (p productionFlags) writePaths(w io.Writer, l *traffic.Log, seed uint64) bool {
 	split, part := l.Split()
 	all := 0
 	for _, path := range l.Paths {
@@ -175,7 +163,7 @@ func (p production) paths(w io.Writer, l *traffic.Log, seed uint64) bool {
 	return answered == min(len(busiest), mostPaths) && answered > 0
 }
 
-func (p production) describe(w io.Writer, path *traffic.Path, f traffic.Forecast) {
+func (p productionFlags) describe(w io.Writer, path *traffic.Path, f traffic.Forecast) {
 	times := ""
 	if p.growth != 1 {
 		times = fmt.Sprintf(" with %g times the arrivals", p.growth)

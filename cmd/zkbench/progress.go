@@ -1,7 +1,6 @@
 package main
 
 import (
-	"flag"
 	"fmt"
 	"io"
 	"os"
@@ -13,31 +12,14 @@ import (
 
 	"github.com/zkrecipes/zkrecipes/bench"
 	"github.com/zkrecipes/zkrecipes/bench/record"
+	"github.com/zkrecipes/zkrecipes/cmd/zkbench/internal/report"
 	"github.com/zkrecipes/zkrecipes/cmd/zkbench/internal/table"
 	"github.com/zkrecipes/zkrecipes/internal/english"
 	"github.com/zkrecipes/zkrecipes/internal/printable"
 )
 
-type show struct {
-	raw, quiet bool
-	table      string
-}
-
-func (s *show) add(f *flag.FlagSet) {
-	f.BoolVar(&s.raw, "raw", false, "write the results to stdout even if it is a terminal")
-	f.BoolVar(&s.quiet, "quiet", false, "write errors and warnings to stderr, and nothing else")
-	f.StringVar(&s.table, "table", "", "table at the end: wide (all columns), narrow (80 characters), none; by default it has\nthe width of the terminal")
-}
-
-func (s *show) check() error {
-	switch s.table {
-	case "", "wide", "narrow", "none":
-		return nil
-	}
-	return fmt.Errorf("-table %q: wide, narrow or none", s.table)
-}
-
-func terminal(w io.Writer) (width int, ok bool) {
+// terminalWidth returns the width of a terminal. ok is false if w is none.
+func terminalWidth(w io.Writer) (width int, ok bool) {
 	f, ok := printable.Below(w).(*os.File)
 	if !ok || !term.IsTerminal(int(f.Fd())) {
 		return 0, false
@@ -72,6 +54,16 @@ func (c command) tabulate(s show, records []record.Record) error {
 		return err
 	}
 	return c.sayFaults(records)
+}
+
+// sayFaults writes what followed the faults of timelines.
+func (c command) sayFaults(records []record.Record) error {
+	faults := report.Faults(records)
+	if len(faults.Rows) == 0 {
+		return nil
+	}
+	_, err := fmt.Fprint(c.stderr, "\n", table.Align(append([][]string{faults.Head}, faults.Rows...), 0))
+	return err
 }
 
 type progress struct {
@@ -124,7 +116,7 @@ func newProgress(trials []bench.Trial) *progress {
 	return p
 }
 
-func (p *progress) sayOften(say say) {
+func (p *progress) sayOften(say func(string, ...any)) {
 	ticker := time.NewTicker(sayEvery)
 	defer ticker.Stop()
 	for {
@@ -141,7 +133,7 @@ func (p *progress) sayOften(say say) {
 	}
 }
 
-func (p *progress) begin(t bench.Trial) {
+func (p *progress) beginTrial(t bench.Trial) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	p.now, p.began = t.Contenders, time.Now()
@@ -186,10 +178,10 @@ func (p *progress) step() {
 	defer p.mu.Unlock()
 	p.took += time.Since(p.began)
 	p.ran += p.now
-	p.count(p.now)
+	p.countTrial(p.now)
 }
 
-func (p *progress) count(contenders int) {
+func (p *progress) countTrial(contenders int) {
 	p.done++
 	p.left -= contenders
 	if p.bar != nil {
@@ -201,10 +193,10 @@ func (p *progress) count(contenders int) {
 func (p *progress) skip(t bench.Trial) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	p.count(t.Contenders)
+	p.countTrial(t.Contenders)
 }
 
-func (p *progress) end() {
+func (p *progress) endAll() {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	if !p.ended {

@@ -17,6 +17,8 @@ import (
 	"github.com/zkrecipes/zkrecipes/bench"
 	"github.com/zkrecipes/zkrecipes/bench/load"
 	"github.com/zkrecipes/zkrecipes/bench/record"
+	"github.com/zkrecipes/zkrecipes/cmd/zkbench/internal/exit"
+	"github.com/zkrecipes/zkrecipes/cmd/zkbench/internal/transport"
 	"github.com/zkrecipes/zkrecipes/internal/helptext"
 	"github.com/zkrecipes/zkrecipes/internal/testing/fake"
 	"github.com/zkrecipes/zkrecipes/internal/testing/must"
@@ -50,7 +52,7 @@ func TestOutputDependsOnItsReader(t *testing.T) {
 		c := over(&stdout, &stderr, new(fake.World).Open)
 		c.terminal = func(io.Writer) (int, bool) { return tt.columns, tt.columns > 0 }
 		args := append([]string{"run", "-strategy", "predecessor", "-contenders", "3", "-count", "1"}, tt.args...)
-		if code := c.run(t.Context(), args); code != exitOK {
+		if code := c.run(t.Context(), args); code != exit.OK {
 			t.Fatalf("%s: exit code %d:\n%s", tt.name, code, stderr.String())
 		}
 		if got := strings.Contains(stdout.String(), "\nBenchmark"); got != tt.results {
@@ -77,7 +79,7 @@ func TestOutputDependsOnItsReader(t *testing.T) {
 		}
 	}
 	code, _, stderr := zkbench(t.Context(), new(fake.World).Open, "run", "-table", "round")
-	if code != exitUsage || !strings.Contains(stderr, `-table "round": wide, narrow or none`) {
+	if code != exit.Misuse || !strings.Contains(stderr, `-table "round": wide, narrow or none`) {
 		t.Errorf("exit code %d:\n%s", code, stderr)
 	}
 }
@@ -89,12 +91,12 @@ func TestResultsGoToOnePlace(t *testing.T) {
 	args := []string{"run", "-recipe", "lock", "-strategy", "predecessor", "-contenders", "4", "-count", "2", "-out", file}
 	code, stdout, stderr := zkbench(t.Context(), sound.Open, args...)
 	text, err := os.ReadFile(file)
-	if code != exitOK || stdout != "" || err != nil || strings.Count(string(text), "\nBenchmark") != 2 {
+	if code != exit.OK || stdout != "" || err != nil || strings.Count(string(text), "\nBenchmark") != 2 {
 		t.Errorf("exit code %d, stdout %q, file %q, %v:\n%s", code, stdout, text, err, stderr)
 	}
 	code, stdout, _ = zkbench(t.Context(), after(4, sound.Open, broken.Open), args...)
 	text, err = os.ReadFile(file)
-	if code != exitBroken || stdout != "" || err != nil || strings.Count(string(text), "\nBenchmark") != 1 {
+	if code != exit.Broken || stdout != "" || err != nil || strings.Count(string(text), "\nBenchmark") != 1 {
 		t.Errorf("of a run that failed: exit code %d, stdout %q, file %q, %v", code, stdout, text, err)
 	}
 }
@@ -103,7 +105,7 @@ func TestResultsGoToOnePlace(t *testing.T) {
 func TestMostlyInvalidTrialsAreAnExitCode(t *testing.T) {
 	of := func(contenders int, invalid ...bool) (all []record.Record) {
 		for _, i := range invalid {
-			r := record.Record{Recipe: load.Lock, Workload: load.Drain, Contenders: contenders, Transport: direct}
+			r := record.Record{Recipe: load.Lock, Workload: load.Drain, Contenders: contenders, Transport: transport.Direct}
 			if i {
 				r.Invalid = []string{"zkbench was the limit"}
 			}
@@ -133,7 +135,7 @@ func TestMostlyInvalidTrialsAreAnExitCode(t *testing.T) {
 	c := over(&out, &errs, new(fake.World).Open)
 	c.check = func(record.Record) []string { return []string{"zkbench was the limit"} }
 	code := c.run(t.Context(), []string{"run", "-strategy", "herd", "-contenders", "3", "-count", "1", "-out", file})
-	if text, err := os.ReadFile(file); code != exitInvalid || !strings.Contains(string(text), "\nBenchmark") || !strings.Contains(errs.String(), "1 of 1 trial invalid") {
+	if text, err := os.ReadFile(file); code != exit.Invalid || !strings.Contains(string(text), "\nBenchmark") || !strings.Contains(errs.String(), "1 of 1 trial invalid") {
 		t.Errorf("exit code %d, file %q, %v:\n%s", code, text, err, errs.String())
 	}
 }
@@ -203,7 +205,7 @@ func TestShortHelpFitsOnAScreen(t *testing.T) {
 // helpOf returns the help that these arguments print.
 func helpOf(t *testing.T, args ...string) string {
 	code, stdout, stderr := zkbench(t.Context(), new(fake.World).Open, args...)
-	if code != exitOK || stderr != "" {
+	if code != exit.OK || stderr != "" {
 		t.Errorf("%q: exit code %d, stderr %q", args, code, stderr)
 	}
 	return stdout
@@ -214,7 +216,7 @@ func TestTheFirstCommandTakesAsLongAsTheReadmeSays(t *testing.T) {
 	readme := must.Get(os.ReadFile(filepath.Join("..", "..", "README.md")))(t)
 	said := regexp.MustCompile(`three (?:ways to wait|strategies),? in[^.]* (\w+) seconds`)
 	var times []string
-	for _, text := range []string{help, string(readme)} {
+	for _, text := range []string{overview, string(readme)} {
 		m := said.FindStringSubmatch(text)
 		if m == nil {
 			t.Fatal("no time is said")
@@ -235,11 +237,11 @@ func TestProgressOffATerminalIsALineEvery30Seconds(t *testing.T) {
 		go p.sayOften(func(format string, args ...any) { lines = append(lines, fmt.Sprintf(format, args...)) })
 		p.skip(trials[0])
 		for _, takes := range []time.Duration{31, 17, 43} {
-			p.begin(trials[0])
+			p.beginTrial(trials[0])
 			time.Sleep(takes * time.Second)
 			p.step()
 		}
-		p.end()
+		p.endAll()
 		time.Sleep(time.Hour)
 		want := []string{"1 of 4 trials, remaining time not known yet", "3 of 4 trials, about 24s left", "3 of 4 trials, about 24s left"}
 		if !slices.Equal(lines, want) {
@@ -257,7 +259,7 @@ func TestRemainingTimeDependsOnTheContenders(t *testing.T) {
 			takes time.Duration
 			want  string
 		}{{small, time.Second, "about 3m21s left"}, {large, 9 * time.Second, "about 10s left"}} {
-			p.begin(tt.trial)
+			p.beginTrial(tt.trial)
 			time.Sleep(tt.takes)
 			p.step()
 			if got := p.remaining(); got != tt.want {

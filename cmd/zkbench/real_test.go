@@ -12,6 +12,7 @@ import (
 
 	"github.com/rogpeppe/go-internal/testscript"
 
+	"github.com/zkrecipes/zkrecipes/cmd/zkbench/internal/exit"
 	"github.com/zkrecipes/zkrecipes/internal/ensemble"
 	"github.com/zkrecipes/zkrecipes/internal/rpc/handshake"
 	"github.com/zkrecipes/zkrecipes/internal/testing/ensembletest"
@@ -26,8 +27,8 @@ func tooFewConnections(t *testing.T, server string) {
 	t.Helper()
 	file := filepath.Join(t.TempDir(), "records.jsonl")
 	code, stdout, stderr := whole(t, "run", "-servers", server, "-strategy", "predecessor", "-contenders", "30", "-count", "1", "-record", file)
-	if want := "30 sessions are needed at once, and the servers allow 10 connections"; code != exitUsage || !strings.Contains(stderr, want) {
-		t.Errorf("exit code %d; want %d and %q:\n%s", code, exitUsage, want, stderr)
+	if want := "30 sessions are needed at once, and the servers allow 10 connections"; code != exit.Misuse || !strings.Contains(stderr, want) {
+		t.Errorf("exit code %d; want %d and %q:\n%s", code, exit.Misuse, want, stderr)
 	}
 	if files, _ := filepath.Glob(file + "*"); len(files) > 0 || stdout != "" {
 		t.Errorf("%v was left, and on stdout\n%s", files, stdout)
@@ -45,7 +46,7 @@ func TestFailoversOnARealServer(t *testing.T) {
 			"-strategy", "herd,predecessor,handoff", "-count", "1", "-session-timeout", timeout,
 		}
 	})
-	if want := 2 * len(recipes.Strategies()); code != exitOK || strings.Count(stdout, "\nBenchmark") != want {
+	if want := 2 * len(recipes.Strategies()); code != exit.OK || strings.Count(stdout, "\nBenchmark") != want {
 		t.Fatalf("exit code %d; want %d results:\n%s\n%s", code, want, stdout, stderr)
 	}
 }
@@ -58,7 +59,7 @@ func withLivingSessions(t *testing.T, args func(timeout string) []string) (code 
 	for timeout := time.Second; ; timeout *= 2 {
 		code, stdout, stderr = whole(t, args(timeout.String())...)
 		busy := strings.Contains(stderr, recipes.ErrSessionLost.Error()) || strings.Contains(stderr, "no ZooKeeper server answers")
-		if code != exitFailed || !busy || timeout > 30*time.Second {
+		if code != exit.Failed || !busy || timeout > 30*time.Second {
 			return code, stdout, stderr
 		}
 		t.Logf("with sessions of %v: %s", timeout, stderr)
@@ -102,7 +103,7 @@ func TestObjectiveOnARealServer(t *testing.T) {
 			t.Logf("%d times slower: exit code %d:\n%s\n%s", slower, code, stdout, stderr)
 			continue
 		}
-		if code != exitOK || fail <= pass || pass > max(1, 40/slower) {
+		if code != exit.OK || fail <= pass || pass > max(1, 40/slower) {
 			t.Errorf("%d times slower: exit code %d, last pass %d, first fail %d:\n%s\n%s", slower, code, pass, fail, stdout, stderr)
 		}
 		return
@@ -116,7 +117,7 @@ func TestAThousandContendersOnOneRealServer(t *testing.T) {
 	testall.Require(t)
 	ensembletest.Require(t)
 	code, stdout, stderr := whole(t, "run", "-ensemble", "1", "-strategy", "predecessor", "-contenders", "1000", "-count", "1")
-	if code != exitOK {
+	if code != exit.OK {
 		t.Fatalf("exit code %d:\n%s", code, stderr)
 	}
 	for _, want := range []string{"contenders=1000", " 999 ", " 1 watch-events/op", " 2 reads/op", "MB-rss"} {
@@ -145,7 +146,7 @@ func TestServersThatSpeakTLSAndAllowTenConnections(t *testing.T) {
 		return append(args[:len(args):len(args)], "-session-timeout", timeout, "-workload", "drain,failover",
 			"-chroot", "/secure", "-tls-server-name", handshake.CertificateName, "-tls-ca-file", cert, "-tls-certificate-file", cert, "-tls-key-file", key)
 	})
-	if code != exitOK || strings.Count(stdout, "\nBenchmark") != 2 {
+	if code != exit.OK || strings.Count(stdout, "\nBenchmark") != 2 {
 		t.Fatalf("exit code %d:\n%s\n%s", code, stdout, stderr)
 	}
 	for _, want := range []string{"zk-mode: standalone", "zk-version: 3.", "server-packets/op"} {
@@ -153,7 +154,7 @@ func TestServersThatSpeakTLSAndAllowTenConnections(t *testing.T) {
 			t.Errorf("no %q in\n%s", want, stdout)
 		}
 	}
-	if code, _, stderr := whole(t, append(args, "-tls")...); code != exitFailed || !strings.Contains(stderr, "certificate") {
+	if code, _, stderr := whole(t, append(args, "-tls")...); code != exit.Failed || !strings.Contains(stderr, "certificate") {
 		t.Errorf("without the authority: exit code %d:\n%s", code, stderr)
 	}
 }

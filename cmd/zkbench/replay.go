@@ -13,11 +13,15 @@ import (
 	"golang.org/x/sync/errgroup"
 	"gonum.org/v1/gonum/stat"
 
+	"github.com/zkrecipes/zkrecipes/bench"
 	"github.com/zkrecipes/zkrecipes/bench/load"
 	"github.com/zkrecipes/zkrecipes/bench/record"
+	"github.com/zkrecipes/zkrecipes/cmd/zkbench/internal/exit"
 	"github.com/zkrecipes/zkrecipes/cmd/zkbench/internal/report"
+	"github.com/zkrecipes/zkrecipes/cmd/zkbench/internal/servers"
 	"github.com/zkrecipes/zkrecipes/cmd/zkbench/internal/table"
 	"github.com/zkrecipes/zkrecipes/cmd/zkbench/internal/traffic"
+	"github.com/zkrecipes/zkrecipes/cmd/zkbench/internal/transport"
 	"github.com/zkrecipes/zkrecipes/cmd/zkbench/internal/validity"
 	"github.com/zkrecipes/zkrecipes/internal/english"
 	"github.com/zkrecipes/zkrecipes/internal/helptext"
@@ -94,7 +98,7 @@ func (c command) replayVerb(ctx context.Context, args []string) error {
 	})
 	f.DurationVar(&s.sessionTimeout, "session-timeout", 30*time.Second, "session timeout to request")
 	f.BoolVar(&s.quiet, "quiet", false, "write errors and warnings to stderr, and nothing else")
-	s.where.add(f)
+	s.Flags.Add(f)
 	if err := c.parse(f, replayHelp, args); err != nil {
 		return err
 	}
@@ -107,11 +111,11 @@ func (c command) replayVerb(ctx context.Context, args []string) error {
 		{s.sessionTimeout < time.Second, fmt.Sprintf("-session-timeout %v: at least 1s", s.sessionTimeout)},
 	} {
 		if mistake.made {
-			return usageError{errors.New(mistake.what)}
+			return exit.Usage(errors.New(mistake.what))
 		}
 	}
-	if err := s.where.check(given(f)); err != nil {
-		return usageError{err}
+	if err := s.Flags.Check(given(f)); err != nil {
+		return exit.Usage(err)
 	}
 	l, err := readAudit(f.Arg(0), s.path)
 	if err != nil {
@@ -119,7 +123,7 @@ func (c command) replayVerb(ctx context.Context, args []string) error {
 	}
 	r, err := s.schedule(l)
 	if err != nil {
-		return usageError{fmt.Errorf("%s: %w", f.Arg(0), err)}
+		return exit.Usage(fmt.Errorf("%s: %w", f.Arg(0), err))
 	}
 	return c.replay(ctx, s, r)
 }
@@ -198,30 +202,30 @@ func (s replaySettings) schedule(l *traffic.Log) (*replay, error) {
 
 func (c command) replay(ctx context.Context, s replaySettings, r *replay) (err error) {
 	c.quiet = s.quiet
-	end := &cleanup{}
-	defer end.run(&err)
+	end := &exit.Cleanup{}
+	defer end.Run(&err)
 	s.Contenders, s.Workloads = []int{r.sessions}, []load.Workload{load.Open}
 	if err := s.fits(); err != nil {
 		return err
 	}
-	srv, err := startServer(ctx, s.where, end)
+	srv, err := servers.Start(ctx, s.Flags, end)
 	if err != nil {
 		return err
 	}
-	if err := srv.admits(ctx, r.sessions); err != nil {
+	if err := srv.Admits(ctx, r.sessions); err != nil {
 		return err
 	}
-	session := srv.session
+	session := srv.Session
 	session.SessionTimeout = s.sessionTimeout
-	via, err := c.launch(ctx, s.settings, session, end)
+	via, err := transport.Launch(ctx, c.transports, transport.Direct, "", session, end, c.say)
 	if err != nil {
 		return err
 	}
-	opened, err := sessions.Open(ctx, via[0].Open, func(int) recipes.SessionConfig { return session }, r.sessions, func() {})
+	opened, err := sessions.Open(ctx, via.Open, func(int) recipes.SessionConfig { return session }, r.sessions, func() {})
 	if err != nil {
 		return err
 	}
-	end.add(func() error { sessions.Close(ctx, opened); return nil })
+	end.Add(func() error { sessions.Close(ctx, opened); return nil })
 	for _, strange := range r.strange {
 		c.say("left out: %s", strange)
 	}
@@ -229,8 +233,8 @@ func (c command) replay(ctx context.Context, s replaySettings, r *replay) (err e
 	for _, p := range r.paths {
 		total += len(p.acquisitions)
 	}
-	c.say("%s of %s by %s within %v on %s", english.Count(total, "acquisition"), english.Count(len(r.paths), "path"), english.Count(r.sessions, "session"), r.length.Round(time.Millisecond), place(srv.about))
-	root := s.experiment(via, session).Root
+	c.say("%s of %s by %s within %v on %s", english.Count(total, "acquisition"), english.Count(len(r.paths), "path"), english.Count(r.sessions, "session"), r.length.Round(time.Millisecond), describeServers(srv.About))
+	root := s.experiment([]bench.Transport{via}, session).Root
 	start := time.Now()
 	group, gctx := errgroup.WithContext(ctx)
 	for _, p := range r.paths {
@@ -244,19 +248,19 @@ func (c command) replay(ctx context.Context, s replaySettings, r *replay) (err e
 	switch {
 	case errors.Is(err, load.ErrOverloaded):
 		c.warn("the replay did not keep up: %v", err)
-		return errInvalid
+		return exit.Answer(exit.Invalid)
 	case err != nil && ctx.Err() != nil && !errors.Is(err, load.ErrBroken):
-		return &interruption{why: errors.New("during the replay")}
+		return &exit.Interruption{Why: errors.New("during the replay")}
 	case err != nil:
 		return err
 	}
-	return c.compareWaits(s, r, srv.about)
+	return c.compareWaits(s, r, srv.About)
 }
 
 // compareWaits writes the waits of production and of the replay.
 func (c command) compareWaits(s replaySettings, r *replay, about record.Server) error {
 	check := validity.DefaultLimits().Check
-	if s.inside() {
+	if s.Inside() {
 		check = validity.WithServer().Check
 	}
 	if c.check != nil {
@@ -270,7 +274,7 @@ func (c command) compareWaits(s replaySettings, r *replay, about record.Server) 
 		all.Wait.Merge(p.Wait)
 		all.Service.Merge(p.Service)
 		all.held += p.held
-		rows = append(rows, p.row())
+		rows = append(rows, p.waitsRow())
 		late := check(record.Record{Measurement: p.Measurement})
 		if p.Unfinished > 0 {
 			late = append(late, fmt.Sprintf("%d of %s not granted in time", p.Unfinished, english.Count(len(p.acquisitions), "acquisition")))
@@ -280,18 +284,18 @@ func (c command) compareWaits(s replaySettings, r *replay, about record.Server) 
 			c.warn("the replay did not keep up at %s: %s", p.name, strings.Join(late, "; "))
 		}
 	}
-	rows = append(rows, all.row())
+	rows = append(rows, all.waitsRow())
 	if _, err := fmt.Fprintf(c.stdout, "waits in production, and in the replay on %s, at %g times the speed\n%sheld: %s in production and %s in the replay, in the mean\n",
 		report.Servers(about), s.speed, table.Align(rows, 2), unit.Nanoseconds(float64(all.held)/float64(len(all.production))), unit.Nanoseconds(all.Service.Mean())); err != nil {
 		return err
 	}
 	if behind > 0 {
-		return errInvalid
+		return exit.Answer(exit.Invalid)
 	}
 	return nil
 }
 
-func (p *replayed) row() []string {
+func (p *replayed) waitsRow() []string {
 	slices.Sort(p.production)
 	then := func(q float64) string { return unit.Nanoseconds(stat.Quantile(q, stat.Empirical, p.production, nil)) }
 	now := func(h *hdrhistogram.Histogram, q float64) string {

@@ -19,6 +19,7 @@ import (
 
 	"github.com/zkrecipes/zkrecipes/bench/load"
 	"github.com/zkrecipes/zkrecipes/bench/record"
+	"github.com/zkrecipes/zkrecipes/cmd/zkbench/internal/exit"
 	"github.com/zkrecipes/zkrecipes/internal/audit"
 	"github.com/zkrecipes/zkrecipes/internal/ensemble"
 	"github.com/zkrecipes/zkrecipes/internal/testing/ensembletest"
@@ -87,8 +88,8 @@ func TestProductionIsPlannedAndReplayed(t *testing.T) {
 			t.Errorf("%s, %s, is not replayed", path, kind)
 		}
 	}
-	busy := code == exitInvalid && strings.Contains(stderr, "not granted in time")
-	if code != exitOK && !busy || !strings.Contains(stderr, "by 5 sessions") {
+	busy := code == exit.Invalid && strings.Contains(stderr, "not granted in time")
+	if code != exit.OK && !busy || !strings.Contains(stderr, "by 5 sessions") {
 		t.Errorf("exit code %d", code)
 	}
 	_, after := auditFile(t, e.Server(0).DataDir())
@@ -182,7 +183,7 @@ func madeAudit(t *testing.T, kind string, n int) string {
 func TestABrokenLockFailsTheReplay(t *testing.T) {
 	file := madeAudit(t, "lock", 20)
 	sound := new(fake.World)
-	if code, stdout, stderr := zkbench(t.Context(), sound.Open, "replay", "-sessions", "3", file); code == exitBroken || !strings.Contains(stdout, "/jobs  lock") {
+	if code, stdout, stderr := zkbench(t.Context(), sound.Open, "replay", "-sessions", "3", file); code == exit.Broken || !strings.Contains(stdout, "/jobs  lock") {
 		t.Errorf("exit code %d\n%s%s", code, stdout, stderr)
 	}
 	if n := len(sound.Sessions()); n != 4 { // one is the check of the transport
@@ -194,7 +195,7 @@ func TestABrokenLockFailsTheReplay(t *testing.T) {
 		}
 	}
 	code, _, stderr := zkbench(t.Context(), (&fake.World{Defect: fake.ShrinkingTokens}).Open, "replay", file)
-	if code != exitBroken || !strings.Contains(stderr, "the lock is broken: growing tokens") {
+	if code != exit.Broken || !strings.Contains(stderr, "the lock is broken: growing tokens") {
 		t.Errorf("exit code %d:\n%s", code, stderr)
 	}
 }
@@ -208,7 +209,7 @@ func TestAnInterruptedReplayRanNoTrials(t *testing.T) {
 			return nil, context.Cause(ctx)
 		}}, err
 	}
-	if code, _, stderr := zkbench(ctx, open, "replay", madeAudit(t, "lock", 2)); code != exitInterrupted || !strings.HasSuffix(stderr, "zkbench: interrupted during the replay\n") {
+	if code, _, stderr := zkbench(ctx, open, "replay", madeAudit(t, "lock", 2)); code != exit.Interrupted || !strings.HasSuffix(stderr, "zkbench: interrupted during the replay\n") {
 		t.Errorf("exit code %d:\n%s", code, stderr)
 	}
 }
@@ -237,7 +238,7 @@ func TestABadAuditOpensNoSession(t *testing.T) {
 		world := new(fake.World)
 		code, stdout, stderr := zkbench(t.Context(), world.Open, args...)
 		first, _, _ := strings.Cut(stderr, "\n")
-		if code != exitUsage || !strings.Contains(first, want) || stdout != "" || len(world.Sessions()) > 0 {
+		if code != exit.Misuse || !strings.Contains(first, want) || stdout != "" || len(world.Sessions()) > 0 {
 			t.Errorf("%q: exit code %d, %d sessions\n%s%s; want %q", args, code, len(world.Sessions()), stdout, stderr, want)
 		}
 	}
@@ -248,7 +249,7 @@ func TestAReplayThatDoesNotKeepUpSaysSo(t *testing.T) {
 	c := over(new(strings.Builder), new(strings.Builder), new(fake.World).Open)
 	c.check = func(r record.Record) []string { return []string{"late"} }
 	code := c.run(t.Context(), []string{"replay", madeAudit(t, "election", 2)})
-	if stderr := c.stderr.(*strings.Builder).String(); code != exitInvalid || !strings.Contains(stderr, "the replay did not keep up at /jobs: late") {
+	if stderr := c.stderr.(*strings.Builder).String(); code != exit.Invalid || !strings.Contains(stderr, "the replay did not keep up at /jobs: late") {
 		t.Errorf("exit code %d\n%s", code, stderr)
 	}
 }

@@ -12,6 +12,8 @@ import (
 	"strings"
 
 	"github.com/zkrecipes/zkrecipes/bench/record"
+	"github.com/zkrecipes/zkrecipes/cmd/zkbench/internal/exit"
+	"github.com/zkrecipes/zkrecipes/cmd/zkbench/internal/output"
 	"github.com/zkrecipes/zkrecipes/cmd/zkbench/internal/report"
 	"github.com/zkrecipes/zkrecipes/internal/helptext"
 )
@@ -55,61 +57,61 @@ func (c command) reportVerb(_ context.Context, args []string) error {
 		return err
 	}
 	if f.NArg() == 0 {
-		return usageError{errors.New("report needs a file of records; zkbench run -record makes one")}
+		return exit.Usage(errors.New("report needs a file of records; zkbench run -record makes one"))
 	}
-	if err := distinct(named{"-html", *html}, named{"-markdown", *markdown}, named{"-insert", *insert}); err != nil {
-		return usageError{err}
+	if err := output.Distinct(output.Named{Flag: "-html", File: *html}, output.Named{Flag: "-markdown", File: *markdown}, output.Named{Flag: "-insert", File: *insert}); err != nil {
+		return exit.Usage(err)
 	}
 	runs, err := readRuns(f.Args()...)
 	if err != nil {
-		return usageError{err}
+		return exit.Usage(err)
 	}
 	sets := report.Group(runs)
 	if *html == "" && *markdown == "" && *figures == "" && *hgrm == "" && *insert == "" {
 		return report.Markdown(c.stdout, sets)
 	}
-	var files files
-	defer files.discard()
+	var files reportFiles
+	defer files.Discard()
 	files.add("-html", *html, func(w io.Writer) error { return report.HTML(w, sets, planOf(runs)) })
 	files.add("-markdown", *markdown, func(w io.Writer) error { return report.Markdown(w, sets) })
 	files.figures(*figures, sets)
 	files.percentiles(*hgrm, sets)
 	files.insert(*insert, *figures, sets)
-	return files.commit()
+	return files.Commit()
 }
 
 // planOf returns the output of plan for the records if it is asked no questions. It is "" if no
 // model can be fitted.
 func planOf(runs []record.Run) string {
 	var b strings.Builder
-	all, _ := models(runs, 1)
+	all, _ := fitModels(runs, 1)
 	for _, m := range all {
 		planSettings{rtt: -1, at: []int{m.Levels[len(m.Levels)-1], m.Reach()}}.describe(&b, m)
 	}
 	return b.String()
 }
 
-// files are written beside their final paths and moved there when all are complete.
-type files struct{ outputs }
+// reportFiles are written beside their final paths and moved there when all are complete.
+type reportFiles struct{ output.Set }
 
 // add renders a file, unless name is "" or an earlier call has failed.
-func (f *files) add(flag, name string, render func(io.Writer) error) {
-	if o := f.create(flag, name); o != nil {
+func (f *reportFiles) add(flag, name string, render func(io.Writer) error) {
+	if o := f.Create(flag, name); o != nil {
 		if err := render(o); err != nil {
-			f.err = fmt.Errorf("write %s: %w", name, err)
+			f.Err = fmt.Errorf("write %s: %w", name, err)
 		}
 	}
 }
 
-func (f *files) directory(name string) bool {
-	if name == "" || f.err != nil {
+func (f *reportFiles) directory(name string) bool {
+	if name == "" || f.Err != nil {
 		return false
 	}
-	f.err = os.MkdirAll(name, 0o777)
-	return f.err == nil
+	f.Err = os.MkdirAll(name, 0o777)
+	return f.Err == nil
 }
 
-func (f *files) figures(dir string, sets []report.Set) {
+func (f *reportFiles) figures(dir string, sets []report.Set) {
 	if !f.directory(dir) {
 		return
 	}
@@ -120,7 +122,7 @@ func (f *files) figures(dir string, sets []report.Set) {
 	}
 }
 
-func (f *files) percentiles(dir string, sets []report.Set) {
+func (f *reportFiles) percentiles(dir string, sets []report.Set) {
 	if !f.directory(dir) {
 		return
 	}
@@ -143,8 +145,8 @@ const (
 	insertEnd   = "<!-- zkbench report: end -->"
 )
 
-// between returns page with text between its two markers.
-func between(page, text []byte) ([]byte, error) {
+// replaceBetween returns page with text between its two markers.
+func replaceBetween(page, text []byte) ([]byte, error) {
 	begin, end := bytes.Index(page, []byte(insertBegin)), bytes.Index(page, []byte(insertEnd))
 	if begin < 0 || end < begin || bytes.Count(page, []byte(insertBegin)) != 1 || bytes.Count(page, []byte(insertEnd)) != 1 {
 		return nil, fmt.Errorf("it needs the line %s and below it the line %s, once each", insertBegin, insertEnd)
@@ -154,13 +156,13 @@ func between(page, text []byte) ([]byte, error) {
 
 // insert writes the summary into a page, with figures from the directory figures, unless that
 // is "".
-func (f *files) insert(name, figures string, sets []report.Set) {
-	if name == "" || f.err != nil {
+func (f *reportFiles) insert(name, figures string, sets []report.Set) {
+	if name == "" || f.Err != nil {
 		return
 	}
 	page, err := os.ReadFile(name)
 	if err != nil {
-		f.err = usageError{fmt.Errorf("-insert: %w", err)}
+		f.Err = exit.Usage(fmt.Errorf("-insert: %w", err))
 		return
 	}
 	picture := func(set int, figure report.Figure) string {
@@ -175,12 +177,12 @@ func (f *files) insert(name, figures string, sets []report.Set) {
 	}
 	var b bytes.Buffer
 	if err := report.Summary(&b, sets, picture); err != nil {
-		f.err = err
+		f.Err = err
 		return
 	}
-	whole, err := between(page, b.Bytes())
+	whole, err := replaceBetween(page, b.Bytes())
 	if err != nil {
-		f.err = usageError{errors.Join(fmt.Errorf("-insert %s", name), err)}
+		f.Err = exit.Usage(errors.Join(fmt.Errorf("-insert %s", name), err))
 		return
 	}
 	f.add("-insert", name, func(w io.Writer) error {

@@ -2,23 +2,158 @@ package main
 
 import (
 	"context"
-	"errors"
 	"fmt"
-	"math/rand/v2"
-	"os"
-	"strings"
-	"sync"
-	"time"
 
-	"github.com/zkrecipes/zkrecipes/bench"
-	"github.com/zkrecipes/zkrecipes/bench/load"
-	"github.com/zkrecipes/zkrecipes/bench/record"
-	"github.com/zkrecipes/zkrecipes/cmd/zkbench/internal/report"
-	"github.com/zkrecipes/zkrecipes/cmd/zkbench/internal/validity"
-	"github.com/zkrecipes/zkrecipes/cmd/zkbench/internal/workers"
-	"github.com/zkrecipes/zkrecipes/internal/english"
-	"github.com/zkrecipes/zkrecipes/recipes"
+	"github.com/zkrecipes/zkrecipes/cmd/zkbench/internal/exit"
 )
+
+const runHelp = `Usage: zkbench run [flags]
+
+Runs every combination of -recipe, -workload, -strategy, -contenders and -via, -count
+times each. Results go to stdout, or to the file of -out, in the Go benchmark format,
+for benchstat.
+
+Examples:
+
+	# The default: every strategy on the embedded server.
+	zkbench run
+
+	# On a real ZooKeeper that is started for the run (needs Java and ZooKeeper).
+	zkbench run -ensemble 1 -contenders 100 -count 10 -out results.txt
+	benchstat -col '/strategy@(herd predecessor handoff)' results.txt
+
+	# On running servers.
+	zkbench run -servers zk1:2181,zk2:2181,zk3:2181 -recipe lock -workload cycle
+
+	# How long it takes until there is another leader after the leader's machine has died.
+	zkbench run -workload failover -contenders 2,10,100 -count 5
+
+	# Each second while the leader and a follower are killed, and the holder is cut off.
+	zkbench run -ensemble 3 -timeline -fault leader@10s,follower@20s,holder@30s -record t.jsonl
+	zkbench report -html t.html t.jsonl
+
+	# 200 acquisitions a second by 20 sessions, arriving like those of independent clients.
+	zkbench run -recipe lock -workload open -rate 200 -contenders 20 -hold 1ms
+
+	# Table 3 of the ZooKeeper paper: clients enter and leave barriers.
+	zkbench run -ensemble 3 -preset paper-table-3
+
+	# Three load generators: start this command on three machines.
+	zkbench run -servers zk1:2181,zk2:2181 -join /zkbench/meet -workers 3 -workload cycle
+
+	# The cost of the plugin, compared with calling the library.
+	zkbench run -via direct -count 10 -out direct.txt
+	zkbench run -via plugin -count 10 -out plugin.txt
+	benchstat -ignore /via direct.txt plugin.txt
+
+	# The effect of 0.5, 2 and 20 ms between clients and servers on each strategy.
+	zkbench run -ensemble 1 -recipe lock -contenders 20 -delay 500us,2ms,20ms
+
+	# The effect of a change of the library, on a busy machine.
+	zkbench run -ensemble 1 -recipe lock -count 20 -against ./zkbench-of-main
+
+Workloads of locks and elections:
+
+	drain     All contenders join the line. Each leaves as soon as it is granted.
+	          Every handoff is timed: N contenders make N-1. A single contender
+	          takes 100 turns (acquire and release) instead.
+	cycle     Closed loop: acquire, hold, release, again. It is measured for
+	          -duration, and for at least as many handoffs as contenders.
+	failover  All contenders join the line, and the holder is cut off from the
+	          servers, as if its machine had died. The time ends when the next
+	          contender's call returns the grant. It contains the session timeout,
+	          which is 4s unless -session-timeout is given. Reads and events are
+	          those of the survivors, until one second after the grant.
+	open      -rate acquisitions a second arrive for -duration, spread over the
+	          sessions, whether or not earlier ones were granted. A wait counts
+	          from the scheduled arrival. Service is from the grant to the end of
+	          the release. Acquisitions that are not granted within -duration of
+	          the last arrival are cancelled.
+	many      -lines independent lines of -contenders each cycle at once.
+
+Timeline: with -timeline the contenders acquire, hold, release and join again for -duration,
+and the grants, waits and handoffs of each second are recorded. -fault lets faults happen:
+
+	leader@10s    kills the leader ten seconds after the beginning (SIGKILL). Needs
+	              -ensemble 1 or 3.
+	follower@20s  kills a follower. Needs -ensemble 3.
+	holder@30s    cuts off the next holder from the servers, as if its machine had
+	              died, until its session is lost. Every session goes through a
+	              relay then. It works on all servers.
+
+A killed server is started again 5s later, or as in leader@10s:restart=2s, and at the end of
+the timeline at the latest. Only one server is down at a time: the next kill waits until the
+server serves again. A contender whose session is lost opens another one, and the lost
+session is counted. Every grant is checked as in other workloads. The table shows the
+longest time without a grant after each fault, until the next one: the time to recover,
+holds included. After a holder is cut off it contains the session timeout, which is 4s
+unless -session-timeout is given.
+
+Workloads of other recipes run for -rounds rounds. They have no -recipe and no -strategy;
+-contenders is the number of sessions:
+
+	queue             Half of the sessions put 10 elements each, the others take
+	                  them. A wait is from the put to the take.
+	barrier           One session removes a barrier at which all others wait. A
+	                  wait is from the removal until the session has passed.
+	double-barrier    All enter and leave. A wait is the time to enter, service the
+	                  time to leave.
+	two-phase-commit  One session coordinates, all others vote to commit.
+
+Rules:
+
+	Order     -seed shuffles the trials. Each round has every combination once.
+	Lists     Values of a list are separated by commas.
+	Warm-up   Cycle and many warm up for -warmup at least and eight times that at
+	          most, until they are steady: the rates of three windows in a row
+	          (a quarter of -warmup and ten turns each) lie within 10% of their
+	          mean.
+	Op        An op is a handoff: from the holder's request to leave to the grant of
+	          the next contender. For a single contender it is a turn. With -hold,
+	          ns/op contains the hold and p50-handoff-ns does not.
+	Delay     With -delay, a relay in zkbench holds back what a session sends and gets,
+	          for half of the time on each way, in addition to the network. Traffic
+	          between servers is not delayed. The relay's processor time and memory
+	          count as zkbench's, and plan ignores them.
+	Memory    MB-rss is the memory of zkbench and of the plugin when all contenders
+	          are in line. It contains the embedded server.
+	Checks    Every grant is checked. Two holders at once, or a fencing token that
+	          does not grow, end the run.
+	Invalid   A trial is marked as invalid, with the reason, if zkbench itself was
+	          the limit: its processors, its scheduler, its garbage collector or
+	          late starts.
+	Servers   The servers' own figures (mntr) are read before and after each trial.
+	          -record keeps them and names those that the servers do not have.
+	Table     A speed is relative to the first strategy with as many contenders: the
+	          median ratio of their times, with an interval of 95%. It is ~ if a
+	          Mann-Whitney U test finds no difference (p 0.05), and "too few" if
+	          there are too few trials to find one.
+	Output    Progress and a table go to stderr: on a terminal a bar, elsewhere a line
+	          every 30 seconds. If stdout is a terminal, results are written only
+	          with -raw.
+
+Several machines: with -join PATH -workers W, W processes measure together. Start all with
+the same flags. They meet at PATH in the servers of -servers, and begin and end each trial
+together. The first process combines the measurements and writes the results. Each process
+has -contenders of its own in a line that all share; for many, it has -lines of its own.
+Open and cycle load the servers W times. Tokens are checked across all processes, but
+mutual exclusion only within each, because the clocks of two machines are not close enough.
+For the same reason only handoffs within a process are timed. If a process does not come
+within -patience, or dies, the others end and name it.
+
+` + runExitCodes
+
+const runExitCodes = `Exit codes:
+
+	0    all trials were measured
+	1    the run failed: a server, a session or an output
+	2    the flags cannot be used; nothing was run
+	3    a lock broke its promise; the message names the trial
+	4    more than half of all trials are invalid, or more than half of those of a row
+	     with three or more; all were measured
+	130  interrupted
+
+However a run ends, the results so far are on stdout or in -out, and in -record.`
 
 func (c command) runVerb(ctx context.Context, args []string) error {
 	s, err := c.parseSettings(args)
@@ -26,275 +161,33 @@ func (c command) runVerb(ctx context.Context, args []string) error {
 		return err
 	}
 	if s.against != "" {
-		return c.duel(ctx, s)
+		return c.runAgainst(ctx, s)
 	}
 	return c.experiment(ctx, s, append([]string{"run"}, args...))
 }
 
-// experiment runs the experiment of the settings. The records contain args.
-func (c command) experiment(ctx context.Context, s settings, args []string) (err error) {
-	c.quiet = s.quiet
-	end := &cleanup{}
-	defer end.run(&err)
-	e, srv, sink, former, err := c.prepare(ctx, s, end)
-	if err != nil {
-		return err
+// parseSettings parses and checks the flags of run. An error is exit.Usage, or flag.ErrHelp
+// after it has written the help to stdout.
+func (c command) parseSettings(args []string) (settings, error) {
+	s := defaults()
+	flags := c.settingsFlags(&s, "run")
+	s.otherBuild.add(flags)
+	s.addTimeline(flags)
+	preset := flags.String("preset", "", "defaults for several flags at once: paper-table-3")
+	if err := c.parse(flags, runHelp, args); err != nil {
+		return s, err
 	}
-	if err := e.Validate(); err != nil {
-		return usageError{err}
-	}
-	crew, err := c.join(ctx, s, &e, end)
-	if err != nil {
-		return err
-	}
-	known, err := newHistory(former, srv.about, s.limit)
-	if err != nil {
-		return err
-	}
-	env := environment(ctx, srv, args)
-	for _, name := range conditions {
-		env.Details[name] = s.condition(name)
-	}
-	if crew != nil {
-		env.Details["workers"] = strings.Join(crew.Workers(), "; ")
-	}
-	c.say("%s on %s, seed %d", english.Count(len(e.Trials()), "trial"), place(srv.about), e.Seed)
-	sink.describe(c.results(s.show), env)
-	err = c.measure(ctx, e, crew, known, sink, s.show)
-	if crew != nil && crew.Number() != 1 {
-		return err // worker 1 writes the results
-	}
-	if err == nil || sink.wrote {
-		err = errors.Join(err, sink.commit())
-	}
-	return err
-}
-
-// prepare opens the files for results, and starts the servers and transports.
-func (c command) prepare(ctx context.Context, s settings, end *cleanup) (e bench.Experiment, srv server, out *sink, former []record.Run, err error) {
-	if out, former, err = s.openSink(); err != nil {
-		return e, srv, out, former, err
-	}
-	end.add(out.discard)
-	if err = s.sameTrials(former); err != nil {
-		return e, srv, out, former, err
-	}
-	stop, err := startProfiles(s.cpuprofile, s.memprofile)
-	if err != nil {
-		return e, srv, out, former, err
-	}
-	end.add(stop)
-	if err = s.fits(); err != nil {
-		return e, srv, out, former, err
-	}
-	if srv, err = startServer(ctx, s.where, end); err != nil {
-		return e, srv, out, former, err
-	}
-	if err = srv.admits(ctx, s.connections()); err != nil {
-		return e, srv, out, former, err
-	}
-	session := srv.session
-	session.SessionTimeout = s.sessionTimeout
-	transports, err := c.launch(ctx, s, session, end)
-	if err != nil {
-		return e, srv, out, former, err
-	}
-	e = s.experiment(transports, session)
-	e.Figures, e.Wanted, e.Server = srv.figures, wantedFigures, srv.victim
-	if c.check != nil {
-		e.Check = c.check
-	}
-	return e, srv, out, former, nil
-}
-
-func (s settings) experiment(transports []bench.Transport, session recipes.SessionConfig) bench.Experiment {
-	limits := validity.DefaultLimits()
-	if s.inside() {
-		limits = validity.WithServer()
-	}
-	e := s.Experiment
-	e.Transports, e.Session, e.Check, e.Ascending = transports, session, limits.Check, s.limit > 0
-	e.Root = fmt.Sprintf("/zkbench/%s-%08x", time.Now().UTC().Format("20060102T150405"), rand.Uint32())
-	return e
-}
-
-// interruption is the error of an interrupted run. Its zero value means before the first
-// trial. trials is 0 for a search, which does not know how many trials it will need.
-type interruption struct {
-	done, trials int
-	why          error // nil if the user interrupted the run
-}
-
-func (i *interruption) Error() string {
-	switch {
-	case i.trials == 0 && i.why != nil: // no trials are run
-		return i.why.Error()
-	case i.trials == 0 && i.done == 0:
-		return "before the first trial"
-	case i.trials == 0:
-		return fmt.Sprintf("after %s", english.Count(i.done, "trial"))
-	case i.why != nil:
-		return fmt.Sprintf("after %d of %s: %v", i.done, english.Count(i.trials, "trial"), i.why)
-	}
-	return fmt.Sprintf("after %d of %s", i.done, english.Count(i.trials, "trial"))
-}
-
-func (i *interruption) Unwrap() error { return i.why }
-
-// measure runs the trials and writes each result at once. However the run ends, it writes a
-// table of all results at the end.
-//
-// With a crew, it runs each trial together with the other workers, and worker 1 writes the
-// results.
-func (c command) measure(ctx context.Context, e bench.Experiment, crew *workers.Crew, known *history, out *sink, show show) (err error) {
-	trials := e.Trials()
-	records := known.records()
-	progress := c.newProgress(trials)
-	e.Progress = progress.enrol
-	defer func() {
-		progress.end()
-		err = errors.Join(err, c.tabulate(show, records))
-		c.sayInvalid(records)
-	}()
-	running := ctx
-	if crew != nil {
-		running = crew.Context()
-	}
-	for done, trial := range trials {
-		if skip, why := known.skip(e.Record(trial)); skip {
-			if why != "" {
-				progress.pause()
-				c.say("left out: %s", why)
-			}
-			progress.skip(trial)
-			continue
-		}
-		progress.begin(trial)
-		r, whole, err := trialOf(running, e, trial, crew)
-		switch {
-		case err == nil:
-		case errors.Is(err, load.ErrBroken):
-			return err
-		case ctx.Err() != nil:
-			return &interruption{done: done, trials: len(trials)}
-		case running.Err() != nil:
-			return &interruption{done, len(trials), context.Cause(running)}
-		default:
-			return err
-		}
-		if !whole {
-			progress.step()
-			continue
-		}
-		records = append(records, r)
-		known.ceiling.add(r)
-		progress.pause()
-		if err := out.write(r); err != nil {
-			return unwritten{err}
-		}
-		progress.step()
-	}
-	if crew != nil {
-		crew.Finish(ctx)
-	}
-	if mostlyInvalid(records, e.Count) {
-		return errInvalid
-	}
-	return nil
-}
-
-// mostlyInvalid reports whether more than half of all trials are invalid, or more than half of
-// those of a row with three or more. A smaller row does not decide, so that one pause of a busy
-// machine does not fail a first run. The invalid trials of a row with count valid ones do not
-// matter, because a continued sweep has repeated them.
-func mostlyInvalid(records []record.Record, count int) bool {
-	const decides = 3
-	valid, invalid := map[string]int{}, map[string]int{} // trials of each row
-	more := 0                                            // invalid trials than valid ones
-	for _, r := range records {
-		if r.Valid() {
-			valid[r.Name()]++
-			more--
-		} else {
-			invalid[r.Name()]++
+	if *preset != "" {
+		if err := applyPreset(flags, *preset); err != nil {
+			return s, exit.Usage(err)
 		}
 	}
-	for row, n := range invalid {
-		switch {
-		case valid[row] >= count:
-		case n > valid[row] && n+valid[row] >= decides:
-			return true
-		default:
-			more += n
-		}
+	if flags.NArg() > 0 {
+		return s, exit.Usage(fmt.Errorf("%q is not a flag; values of a list are separated by commas without blanks", flags.Arg(0)))
 	}
-	return more > 0
-}
-
-// trialOf runs a trial. With a crew, worker 1 gets the merged record of all workers; for the
-// others whole is false.
-func trialOf(ctx context.Context, e bench.Experiment, t bench.Trial, crew *workers.Crew) (r record.Record, whole bool, err error) {
-	r, err = e.Run(ctx, t)
-	if err != nil || crew == nil {
-		return r, true, err
+	if err := s.defaultTimeline(flags); err != nil {
+		return s, exit.Usage(err)
 	}
-	all, err := crew.Give(ctx, r)
-	if err != nil || crew.Number() != 1 {
-		return r, false, err
-	}
-	r, err = bench.Merge(all)
-	return r, true, err
-}
-
-func (c command) sayInvalid(records []record.Record) {
-	invalid := 0
-	var example string
-	for _, r := range records {
-		if !r.Valid() {
-			invalid++
-			example = fmt.Sprintf("trial %d: %s", r.Trial, strings.Join(r.Invalid, "; "))
-		}
-	}
-	if invalid > 0 {
-		c.warn("%d of %s invalid and not in the table, because zkbench itself was the limit; for example %s", invalid, english.Count(len(records), "trial"), example)
-	}
-}
-
-var saying sync.Mutex
-
-// say writes a message, unless -quiet is given. warn writes it in any case.
-func (c command) say(format string, args ...any) {
-	if !c.quiet {
-		c.warn(format, args...)
-	}
-}
-
-func (c command) warn(format string, args ...any) {
-	saying.Lock() // progress writes from its own goroutine
-	defer saying.Unlock()
-	fmt.Fprintf(c.stderr, "zkbench: "+format+"\n", args...)
-}
-
-// place describes the servers. For the embedded one it names the flags for real servers.
-func place(s record.Server) string {
-	if s.Mode == "embedded" {
-		return report.Servers(s) + "; to measure a real one, see -ensemble and -servers"
-	}
-	return report.Servers(s)
-}
-
-func readRuns(files ...string) (runs []record.Run, err error) {
-	for _, file := range files {
-		f, err := os.Open(file)
-		if err != nil {
-			return nil, err
-		}
-		defer f.Close()
-		more, err := record.Read(f)
-		if err != nil {
-			return nil, fmt.Errorf("%s: %w", file, err)
-		}
-		runs = append(runs, more...)
-	}
-	return runs, nil
+	s.pass(flags)
+	return s, s.check(given(flags))
 }

@@ -4,7 +4,6 @@ import (
 	"errors"
 	"flag"
 	"fmt"
-	"io"
 	"maps"
 	"slices"
 	"strings"
@@ -12,8 +11,14 @@ import (
 
 	"github.com/zkrecipes/zkrecipes/bench"
 	"github.com/zkrecipes/zkrecipes/bench/load"
+	"github.com/zkrecipes/zkrecipes/cmd/zkbench/internal/exit"
+	"github.com/zkrecipes/zkrecipes/cmd/zkbench/internal/list"
+	"github.com/zkrecipes/zkrecipes/cmd/zkbench/internal/output"
+	"github.com/zkrecipes/zkrecipes/cmd/zkbench/internal/servers"
+	"github.com/zkrecipes/zkrecipes/cmd/zkbench/internal/transport"
 	"github.com/zkrecipes/zkrecipes/host"
 	"github.com/zkrecipes/zkrecipes/internal/helptext"
+	"github.com/zkrecipes/zkrecipes/internal/timeline"
 	"github.com/zkrecipes/zkrecipes/recipes"
 )
 
@@ -25,10 +30,10 @@ type settings struct {
 	via            []string
 	sessionTimeout time.Duration
 
-	where
+	servers.Flags
 	show
 	join joining
-	duel
+	otherBuild
 
 	resume   bool          // of sweep
 	limit    time.Duration // of sweep
@@ -41,67 +46,23 @@ type settings struct {
 }
 
 func defaults() settings {
-	return settings{via: []string{direct}, Experiment: bench.Experiment{
+	return settings{via: []string{transport.Direct}, Experiment: bench.Experiment{
 		Recipes: []load.Recipe{load.Election}, Workloads: []load.Workload{load.Drain}, Strategies: recipes.Strategies(),
 		Contenders: []int{1, 10, 100}, Delays: []time.Duration{0}, Arrivals: load.Poisson,
 	}}
 }
 
-// parseSettings parses and checks the flags of run. An error is a usageError, or flag.ErrHelp
-// after it has written the help to stdout.
-func (c command) parseSettings(args []string) (settings, error) {
-	s := defaults()
-	flags := c.flags(&s, "run")
-	s.duel.add(flags)
-	s.addTimeline(flags)
-	preset := flags.String("preset", "", "defaults for several flags at once: paper-table-3")
-	if err := c.parse(flags, runHelp, args); err != nil {
-		return s, err
-	}
-	if *preset != "" {
-		if err := applyPreset(flags, *preset); err != nil {
-			return s, usageError{err}
-		}
-	}
-	if flags.NArg() > 0 {
-		return s, usageError{fmt.Errorf("%q is not a flag; values of a list are separated by commas without blanks", flags.Arg(0))}
-	}
-	if err := s.defaultTimeline(flags); err != nil {
-		return s, usageError{err}
-	}
-	s.pass(flags)
-	return s, s.check(given(flags))
-}
-
-// parse parses the flags of a verb, whose name is that of flags. An error is a usageError, or
-// flag.ErrHelp after it has written the help to stdout.
-func (c command) parse(flags *flag.FlagSet, help string, args []string) error {
-	flags.SetOutput(io.Discard)
-	err := flags.Parse(args)
-	switch {
-	case errors.Is(err, flag.ErrHelp):
-		if c.explain {
-			fmt.Fprintln(c.stdout, helptext.Long(help, flags))
-		} else {
-			fmt.Fprintln(c.stdout, helptext.Short("zkbench", strings.TrimPrefix(flags.Name(), "zkbench "), help, flags))
-		}
-		return err
-	case err != nil:
-		return usageError{err}
-	}
-	return nil
-}
-
-func (c command) flags(s *settings, verb string) *flag.FlagSet {
+// settingsFlags defines the flags of a verb. They set s.
+func (c command) settingsFlags(s *settings, verb string) *flag.FlagSet {
 	f := flag.NewFlagSet("zkbench "+verb, flag.ContinueOnError)
 	s.set = f
-	f.Var(list[load.Recipe]{&s.Recipes, parseName[load.Recipe]}, "recipe", "`list` of recipes: election, lock")
-	f.Var(list[load.Workload]{&s.Workloads, parseName[load.Workload]}, "workload", helptext.Common("`list` of shapes of the load: drain, cycle, failover, open, many, queue, barrier,\ndouble-barrier, two-phase-commit"))
-	f.Var(list[recipes.Strategy]{&s.Strategies, parseStrategy}, "strategy", "`list` of ways to wait: herd,predecessor,handoff")
-	f.Var(list[int]{&s.Contenders, parsePositive}, "contenders", helptext.Common("`list` of numbers of contenders in a line, each with a session; 1..1000 is 1, 2, 5, 10,\n20, ... up to 1000, 10..50:10 is 10, 20, 30, 40, 50"))
-	f.Var(list[string]{&s.via, c.parseVia}, "via", "`list` of ways to reach the recipes: direct (library calls), inprocess (gRPC in memory),\nrelay (library calls through a process that copies bytes), plugin (gRPC to its process)")
+	f.Var(list.Flag(&s.Recipes, parseName[load.Recipe]), "recipe", "`list` of recipes: election, lock")
+	f.Var(list.Flag(&s.Workloads, parseName[load.Workload]), "workload", helptext.Common("`list` of shapes of the load: drain, cycle, failover, open, many, queue, barrier,\ndouble-barrier, two-phase-commit"))
+	f.Var(list.Flag(&s.Strategies, parseStrategy), "strategy", "`list` of ways to wait: herd,predecessor,handoff")
+	f.Var(list.Flag(&s.Contenders, list.Positive), "contenders", helptext.Common("`list` of numbers of contenders in a line, each with a session; 1..1000 is 1, 2, 5, 10,\n20, ... up to 1000, 10..50:10 is 10, 20, 30, 40, 50"))
+	f.Var(list.Flag(&s.via, c.parseVia), "via", "`list` of ways to reach the recipes: direct (library calls), inprocess (gRPC in memory),\nrelay (library calls through a process that copies bytes), plugin (gRPC to its process)")
 
-	f.Var(list[time.Duration]{&s.Delays, parseDelay}, "delay", "`list` of round-trip times to add to each session, such as 0,500us,2ms. A relay in\nzkbench delays the traffic; its processor time and memory count as zkbench's")
+	f.Var(list.Flag(&s.Delays, parseDelay), "delay", "`list` of round-trip times to add to each session, such as 0,500us,2ms. A relay in\nzkbench delays the traffic; its processor time and memory count as zkbench's")
 
 	f.IntVar(&s.Count, "count", 10, "trials of each combination; benchstat needs 6 or more")
 	f.Uint64Var(&s.Seed, "seed", 1, "decides the order of the trials and the arrivals of -workload open")
@@ -115,7 +76,7 @@ func (c command) flags(s *settings, verb string) *flag.FlagSet {
 	f.Float64Var(&s.Rate, "rate", 50, "acquisitions a second of -workload open")
 	f.StringVar((*string)(&s.Arrivals), "arrivals", string(s.Arrivals), "how these acquisitions arrive: constant, poisson")
 
-	s.where.add(f)
+	s.Flags.Add(f)
 	if verb != "slo" { // slo runs alone and has no table
 		s.join.add(f)
 		s.show.add(f)
@@ -131,26 +92,20 @@ func (c command) flags(s *settings, verb string) *flag.FlagSet {
 	return f
 }
 
-func given(flags *flag.FlagSet) map[string]bool {
-	names := map[string]bool{}
-	flags.Visit(func(f *flag.Flag) { names[f.Name] = true })
-	return names
-}
-
-// check returns a usageError if the flags contradict each other.
+// check returns exit.Usage if the flags contradict each other.
 func (s *settings) check(given map[string]bool) error {
-	if err := s.where.check(given); err != nil {
-		return usageError{err}
+	if err := s.Flags.Check(given); err != nil {
+		return exit.Usage(err)
 	}
-	if err := errors.Join(s.join.check(given, s), s.show.check(), s.duel.check(given), s.Arrivals.Validate()); err != nil {
-		return usageError{err}
+	if err := errors.Join(s.join.check(given, s.Servers, s.Workloads), s.show.check(), s.otherBuild.check(given), s.Arrivals.Validate()); err != nil {
+		return exit.Usage(err)
 	}
 	has := func(w load.Workload) bool { return slices.Contains(s.Workloads, w) }
 	if !given["session-timeout"] && (has(load.Failover) || has(load.Timeline)) && len(s.Workloads) == 1 {
 		s.sessionTimeout = failoverTimeout
 	}
 	if err := s.checkTimeline(); err != nil {
-		return usageError{err}
+		return exit.Usage(err)
 	}
 	delayed := slices.Max(s.Delays) > 0
 	least := slices.Min(s.Contenders)
@@ -159,11 +114,11 @@ func (s *settings) check(given map[string]bool) error {
 		{s.Hold < 0 || s.Warmup < 0, "-hold and -warmup must not be negative"},
 		{s.Duration <= 0, fmt.Sprintf("-duration %v: more than 0", s.Duration)},
 		{s.sessionTimeout < time.Second, fmt.Sprintf("-session-timeout %v: at least 1s", s.sessionTimeout)},
-		{given["plugin"] && !slices.Contains(s.via, plugin), "-plugin needs -via plugin"},
-		{slices.Contains(s.via, byRelay) && has(load.Failover), "-workload failover cuts off a relay of its own, and cannot be combined with -via relay"},
-		{delayed && slices.Contains(s.via, byRelay), "-delay has a relay of its own, and cannot be combined with -via relay"},
+		{given["plugin"] && !slices.Contains(s.via, transport.Plugin), "-plugin needs -via plugin"},
+		{slices.Contains(s.via, transport.Relay) && has(load.Failover), "-workload failover cuts off a relay of its own, and cannot be combined with -via relay"},
+		{delayed && slices.Contains(s.via, transport.Relay), "-delay has a relay of its own, and cannot be combined with -via relay"},
 		{
-			(delayed || s.timeline && s.cutsOff()) && s.access.encrypted() && s.access.get("tls-server-name") == "" && hosts(s.servers) > 1,
+			(delayed || s.timeline && s.cutsOff()) && s.TLSNeedsName(),
 			"with -delay or -fault holder a session cannot know which server's name to expect: give -tls-server-name with a name that is in all certificates, or only one of -servers",
 		},
 		{s.Rounds < 1, fmt.Sprintf("-rounds %d: at least 1", s.Rounds)},
@@ -175,11 +130,11 @@ func (s *settings) check(given map[string]bool) error {
 		{has(load.Failover) && least < 2, "-workload failover needs -contenders of 2 or more: one is killed and the next is granted"},
 	} {
 		if mistake.made {
-			return usageError{errors.New(mistake.what)}
+			return exit.Usage(errors.New(mistake.what))
 		}
 	}
-	if err := distinct(named{"-out", s.out}, named{"-record", s.record}, named{"-cpuprofile", s.cpuprofile}, named{"-memprofile", s.memprofile}); err != nil {
-		return usageError{err}
+	if err := output.Distinct(output.Named{Flag: "-out", File: s.out}, output.Named{Flag: "-record", File: s.record}, output.Named{Flag: "-cpuprofile", File: s.cpuprofile}, output.Named{Flag: "-memprofile", File: s.memprofile}); err != nil {
+		return exit.Usage(err)
 	}
 	return nil
 }
@@ -227,19 +182,77 @@ func parseDelay(s string) (time.Duration, error) {
 	return d, nil
 }
 
-func parseServer(s string) (string, error) {
-	cfg, err := recipes.SessionConfig{Servers: []string{s}}.Normalize()
-	if err != nil {
-		return "", err
-	}
-	return cfg.Servers[0], nil
-}
-
 func (c command) parseVia(s string) (string, error) {
 	if _, ok := c.transports[s]; !ok {
 		return "", fmt.Errorf("transport %q is unknown; one of %s", s, strings.Join(slices.Sorted(maps.Keys(c.transports)), ", "))
 	}
 	return s, nil
+}
+
+// timelineDefaults are the defaults of other flags with -timeline.
+var timelineDefaults = map[string]string{"recipe": "lock", "workload": "timeline", "strategy": "handoff", "contenders": "10", "count": "1"}
+
+// calm is how long a timeline goes on after its last fault, by default.
+const calm = 10 * time.Second
+
+func (s *settings) addTimeline(f *flag.FlagSet) {
+	f.BoolVar(&s.timeline, "timeline", false, "run a closed loop for -duration, and record the grants, waits and handoffs of each second.\nOther defaults: -recipe lock -strategy handoff -contenders 10 -count 1, -session-timeout 4s,\nand a -duration of 10s after the last fault")
+	f.Var(list.Flag(&s.Faults, timeline.Parse), "fault", "`list` of faults of -timeline: leader@10s kills the leader then, follower@20s a follower;\nholder@30s cuts off the holder of the lock until its session is lost. A killed server is\nstarted again 5s later, or as in leader@10s:restart=2s")
+}
+
+// defaultTimeline sets the flags that -timeline has other defaults for.
+func (s *settings) defaultTimeline(f *flag.FlagSet) error {
+	given := given(f)
+	switch {
+	case len(s.Faults) > 0 && !s.timeline:
+		return errors.New("-fault needs -timeline")
+	case !s.timeline:
+		return nil
+	}
+	for _, name := range []string{"workload", "preset", "against", "join", "warmup"} {
+		if given[name] {
+			return fmt.Errorf("-timeline is a closed loop of this process without a warm-up, and cannot be combined with -%s", name)
+		}
+	}
+	if !given["duration"] {
+		s.Duration = timeline.End(s.Faults) + calm
+	}
+	return setDefaults(f, timelineDefaults)
+}
+
+// checkTimeline orders the faults. It returns an error if they are not possible.
+func (s *settings) checkTimeline() error {
+	if !slices.Contains(s.Workloads, load.Timeline) {
+		return nil
+	}
+	if !s.timeline {
+		return errors.New("-workload timeline is what zkbench run -timeline runs; give that flag alone")
+	}
+	if err := timeline.Order(s.Faults); err != nil {
+		return err
+	}
+	for _, f := range s.Faults {
+		switch {
+		case f.Server() && s.Ensemble == 0:
+			return fmt.Errorf("-fault %v kills a server, and zkbench kills only servers that it has started: give -ensemble 3 (-fault holder@10s needs no such servers)", f)
+		case f.Victim == timeline.Follower && s.Ensemble == 1:
+			return fmt.Errorf("-fault %v: a single server has no follower; give -ensemble 3", f)
+		case !f.Server() && slices.Contains(s.via, transport.Relay):
+			return fmt.Errorf("-fault %v cuts off a relay of its own, and cannot be combined with -via relay", f)
+		}
+	}
+	switch end := timeline.End(s.Faults); {
+	case s.Duration < time.Second || s.Duration > timeline.Longest:
+		return fmt.Errorf("-duration %v: a timeline has 1s to %v", s.Duration, timeline.Longest)
+	case s.Duration <= end:
+		return fmt.Errorf("-duration %v: the last fault ends at %v; give more, or leave out -duration", s.Duration, end)
+	}
+	return nil
+}
+
+// cutsOff reports whether each session has a relay of its own, by which it can be cut off.
+func (s *settings) cutsOff() bool {
+	return slices.Contains(s.Workloads, load.Failover) || slices.ContainsFunc(s.Faults, func(f timeline.Fault) bool { return !f.Server() })
 }
 
 // presets are default values of flags, by the name of the preset.

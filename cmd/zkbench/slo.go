@@ -11,6 +11,7 @@ import (
 	"github.com/zkrecipes/zkrecipes/bench"
 	"github.com/zkrecipes/zkrecipes/bench/load"
 	"github.com/zkrecipes/zkrecipes/bench/record"
+	"github.com/zkrecipes/zkrecipes/cmd/zkbench/internal/exit"
 	"github.com/zkrecipes/zkrecipes/cmd/zkbench/internal/slo"
 	"github.com/zkrecipes/zkrecipes/internal/english"
 	"github.com/zkrecipes/zkrecipes/internal/helptext"
@@ -68,7 +69,7 @@ func (c command) sloVerb(ctx context.Context, args []string) error {
 	s.Recipes = []load.Recipe{load.Lock}
 	s.Strategies = []recipes.Strategy{recipes.Predecessor}
 	s.Contenders = []int{10}
-	f := c.flags(&s.settings, "slo")
+	f := c.settingsFlags(&s.settings, "slo")
 	under := f.Duration("under", 0, helptext.Common("the objective for the 99th percentile"))
 	f.StringVar(&s.over, "over", overRate, helptext.Common("rate or contenders: what to vary"))
 	f.IntVar(&s.search.From, "from", 2, "first load to try")
@@ -81,13 +82,13 @@ func (c command) sloVerb(ctx context.Context, args []string) error {
 	given := given(f)
 	s.search.Limit = float64(*under)
 	if err := s.adapt(given); err != nil {
-		return usageError{err}
+		return exit.Usage(err)
 	}
 	if err := s.check(given); err != nil {
 		return err
 	}
 	if f.NArg() > 0 {
-		return usageError{fmt.Errorf("%q is not a flag", f.Arg(0))}
+		return exit.Usage(fmt.Errorf("%q is not a flag", f.Arg(0)))
 	}
 	return c.slo(ctx, s, append([]string{"slo"}, args...))
 }
@@ -131,19 +132,19 @@ func (s *sloSettings) adapt(given map[string]bool) error {
 
 func (c command) slo(ctx context.Context, s sloSettings, args []string) (err error) {
 	c.quiet = s.quiet
-	end := &cleanup{}
-	defer end.run(&err)
+	end := &exit.Cleanup{}
+	defer end.Run(&err)
 	e, srv, sink, _, err := c.prepare(ctx, s.settings, end)
 	if err != nil {
 		return err
 	}
 	var records []record.Record
-	c.say("99th percentile under %v on %s", time.Duration(s.search.Limit), place(srv.about))
+	c.say("99th percentile under %v on %s", time.Duration(s.search.Limit), describeServers(srv.About))
 	result, err := s.search.Run(ctx, c.prober(s, e, &records))
 	if ctx.Err() != nil && !errors.Is(err, load.ErrBroken) {
-		err = &interruption{done: len(records)}
+		err = &exit.Interruption{Done: len(records)}
 	}
-	return errors.Join(err, c.found(s, result, err == nil), sink.keep(records, environment(context.WithoutCancel(ctx), srv, args)))
+	return errors.Join(err, c.writeLevels(s, result, err == nil), sink.Keep(records, environment(context.WithoutCancel(ctx), srv, args)))
 }
 
 // prober returns a function that runs a load and returns its figure. It appends all probes to
@@ -158,16 +159,16 @@ func (c command) prober(s sloSettings, e bench.Experiment, records *[]record.Rec
 			if r.Operations > 0 {
 				*records = append(*records, r)
 			}
-			if err != nil || r.Valid() || try == patience {
-				return figure(r, err)
+			if err != nil || r.Valid() || try == maxTries {
+				return objectiveOf(r, err)
 			}
 			c.say("%s %d: probe %d is repeated, because zkbench itself was the limit: %s", s.over, load, r.Trial, strings.Join(r.Invalid, "; "))
 		}
 	}
 }
 
-// patience is how many times a probe is tried if zkbench itself is the limit.
-const patience = 4
+// maxTries is how many times a probe is tried if zkbench itself is the limit.
+const maxTries = 4
 
 func (c command) probe(ctx context.Context, s sloSettings, e bench.Experiment, n, number int) (record.Record, error) {
 	e.Count = 1
@@ -184,8 +185,8 @@ func (c command) probe(ctx context.Context, s sloSettings, e bench.Experiment, n
 	return e.Run(ctx, trial)
 }
 
-// figure returns the figure of the objective, in nanoseconds.
-func figure(r record.Record, err error) (float64, error) {
+// objectiveOf returns the figure of the objective, in nanoseconds.
+func objectiveOf(r record.Record, err error) (float64, error) {
 	switch {
 	case errors.Is(err, load.ErrOverloaded):
 		return 0, slo.ErrMissed
@@ -207,9 +208,9 @@ func figure(r record.Record, err error) (float64, error) {
 	return v, nil
 }
 
-// found writes the levels and the verdict. It returns errVerdict if no load passes. An
+// writeLevels writes the levels and the verdict. It returns exit code 1 if no load passes. An
 // interrupted search has no verdict.
-func (c command) found(s sloSettings, r slo.Result, whole bool) error {
+func (c command) writeLevels(s sloSettings, r slo.Result, whole bool) error {
 	var b strings.Builder
 	for _, level := range r.Levels {
 		verdict, value := "fail", "not sustained"
@@ -233,7 +234,7 @@ func (c command) found(s sloSettings, r slo.Result, whole bool) error {
 		return err
 	}
 	if whole && r.LastPass == 0 {
-		return errVerdict
+		return exit.Answer(exit.Failed)
 	}
 	return nil
 }

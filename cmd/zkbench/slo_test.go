@@ -14,7 +14,9 @@ import (
 	"github.com/zkrecipes/zkrecipes/bench"
 	"github.com/zkrecipes/zkrecipes/bench/load"
 	"github.com/zkrecipes/zkrecipes/bench/record"
+	"github.com/zkrecipes/zkrecipes/cmd/zkbench/internal/exit"
 	"github.com/zkrecipes/zkrecipes/cmd/zkbench/internal/slo"
+	"github.com/zkrecipes/zkrecipes/cmd/zkbench/internal/transport"
 	"github.com/zkrecipes/zkrecipes/cmd/zkbench/internal/validity"
 	"github.com/zkrecipes/zkrecipes/internal/testing/fake"
 	"github.com/zkrecipes/zkrecipes/recipes"
@@ -37,7 +39,7 @@ func search(over string, limit time.Duration, open recipes.Opener, w load.Worklo
 	s := sloSettings{over: over, search: slo.Search{From: 2, To: 1000, Limit: float64(limit), Probes: 3, Precision: 1e-9}}
 	return s, bench.Experiment{
 		Recipes: []load.Recipe{load.Lock}, Workloads: []load.Workload{w}, Strategies: []recipes.Strategy{recipes.Predecessor},
-		Contenders: []int{10}, Transports: []bench.Transport{{Name: direct, Open: open}}, Count: 1, Root: "/slo",
+		Contenders: []int{10}, Transports: []bench.Transport{{Name: transport.Direct, Open: open}}, Count: 1, Root: "/slo",
 		Duration: 2 * time.Second, Rate: 1, Arrivals: load.Constant,
 	}
 }
@@ -108,7 +110,7 @@ func TestInvalidProbesAreRepeated(t *testing.T) {
 		if err == nil || !strings.Contains(err.Error(), "zkbench itself was the limit: the load generator took") {
 			t.Errorf("%v; want that the probe says nothing", err)
 		}
-		if n := strings.Count(said.String(), "is repeated, because zkbench itself was the limit"); n != patience-1 || len(records) != patience {
+		if n := strings.Count(said.String(), "is repeated, because zkbench itself was the limit"); n != maxTries-1 || len(records) != maxTries {
 			t.Errorf("said %d times of %d records:\n%s", n, len(records), said.String())
 		}
 	})
@@ -125,7 +127,7 @@ func TestInterruptedSearchWritesItsResults(t *testing.T) {
 	// Two probes of two contenders, and one of four.
 	code, stdout, stderr := zkbench(ctx, after(2*2+4, new(fake.World).Open, interrupting),
 		"slo", "-under", "1h", "-over", "contenders", "-duration", "5ms", "-warmup", "0s", "-record", file)
-	if code != exitInterrupted || !strings.Contains(stdout, "last pass: contenders 2") || !strings.Contains(stderr, "interrupted after 3 trials") {
+	if code != exit.Interrupted || !strings.Contains(stdout, "last pass: contenders 2") || !strings.Contains(stderr, "interrupted after 3 trials") {
 		t.Errorf("exit code %d, stdout %q, stderr:\n%s", code, stdout, stderr)
 	}
 	if runs, err := readRuns(file); err != nil || len(runs[0].Records) != 3 {

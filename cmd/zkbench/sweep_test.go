@@ -9,6 +9,7 @@ import (
 	"github.com/zkrecipes/zkrecipes/bench/load"
 	"github.com/zkrecipes/zkrecipes/bench/record"
 	"github.com/zkrecipes/zkrecipes/cmd/zkbench/internal/plan"
+	"github.com/zkrecipes/zkrecipes/cmd/zkbench/internal/transport"
 	"github.com/zkrecipes/zkrecipes/internal/histogram"
 	"github.com/zkrecipes/zkrecipes/internal/testing/must"
 	"github.com/zkrecipes/zkrecipes/recipes"
@@ -17,7 +18,7 @@ import (
 // A continued run repeats invalid trials, unless none of their combination was ever valid.
 func TestCombinationThatIsNeverValidIsLeftOut(t *testing.T) {
 	trial := func(contenders int, invalid ...string) record.Record {
-		return record.Record{Recipe: "lock", Workload: "drain", Contenders: contenders, Transport: direct, Invalid: invalid}
+		return record.Record{Recipe: "lock", Workload: "drain", Contenders: contenders, Transport: transport.Direct, Invalid: invalid}
 	}
 	const busy = "the generator was busy"
 	runs := []record.Run{{Records: []record.Record{
@@ -48,10 +49,10 @@ func TestMissingRecordsAreNamedByTheirCommand(t *testing.T) {
 	for want, m := range map[string]fitted{
 		"-ensemble 1 -recipe lock -workload drain -contenders":                     {Model: new(plan.Model)},
 		"-ensemble 3 -recipe lock -workload cycle -contenders":                     {Model: cycles, servers: 3},
-		"-embedded -recipe lock -workload cycle -hold 5ms -via plugin -contenders": {Model: cycles, servers: 1, embedded: true, hold: 5 * time.Millisecond, transport: plugin},
-		"-ensemble 1 -recipe lock -workload cycle -contenders":                     {Model: cycles, servers: 1, transport: direct},
+		"-embedded -recipe lock -workload cycle -hold 5ms -via plugin -contenders": {Model: cycles, servers: 1, embedded: true, hold: 5 * time.Millisecond, transport: transport.Plugin},
+		"-ensemble 1 -recipe lock -workload cycle -contenders":                     {Model: cycles, servers: 1, transport: transport.Direct},
 	} {
-		command := command{transports: transports}
+		command := command{transports: transport.All}
 		said := sweepCommand(m, "")
 		args := strings.Fields(said)
 		if !strings.Contains(said, want) || args[0] != "zkbench" || args[1] != "sweep" {
@@ -73,7 +74,7 @@ func TestMissingRecordsAreNamedByTheirCommand(t *testing.T) {
 func TestPlanAnswersWithTheMedianTrial(t *testing.T) {
 	var run record.Run
 	for _, took := range []time.Duration{time.Second, 3 * time.Second} {
-		r := record.Record{Recipe: load.Lock, Workload: load.Failover, Contenders: 2, Transport: direct}
+		r := record.Record{Recipe: load.Lock, Workload: load.Failover, Contenders: 2, Transport: transport.Direct}
 		r.Operations, r.Elapsed, r.Handoff = 1, took, histogram.New()
 		histogram.Record(r.Handoff, took)
 		many := r
@@ -83,7 +84,7 @@ func TestPlanAnswersWithTheMedianTrial(t *testing.T) {
 	var out strings.Builder
 	s := planSettings{watches: 1, lineRate: 10}
 	s.failovers(&out, []record.Run{run})
-	s.lines(&out, []record.Run{run})
+	s.answerLines(&out, []record.Run{run})
 	for _, want := range []string{"held for 2s (1s to 3s in 2 trials)", "70% of the 200 handoffs/s that 5 lines made"} {
 		if !strings.Contains(out.String(), want) {
 			t.Errorf("no %q in\n%s", want, out.String())

@@ -13,7 +13,9 @@ import (
 	"github.com/zkrecipes/zkrecipes/bench"
 	"github.com/zkrecipes/zkrecipes/bench/load"
 	"github.com/zkrecipes/zkrecipes/bench/record"
+	"github.com/zkrecipes/zkrecipes/cmd/zkbench/internal/exit"
 	"github.com/zkrecipes/zkrecipes/cmd/zkbench/internal/report"
+	"github.com/zkrecipes/zkrecipes/cmd/zkbench/internal/servers"
 	"github.com/zkrecipes/zkrecipes/internal/ensemble"
 	"github.com/zkrecipes/zkrecipes/internal/testing/ensembletest"
 	"github.com/zkrecipes/zkrecipes/internal/testing/must"
@@ -73,7 +75,7 @@ func timelineOn(t *testing.T, e *ensemble.Ensemble, slower time.Duration) (r rec
 			{Victim: timeline.Holder, At: slower * 9 * time.Second},
 		},
 		Server: func(ctx context.Context, v timeline.Victim) (timeline.Server, error) {
-			s, err := server{ensemble: e}.victim(ctx, v)
+			s, err := servers.Server{Ensemble: e}.Victim(ctx, v)
 			if err != nil {
 				return nil, err
 			}
@@ -90,11 +92,11 @@ func timelineOn(t *testing.T, e *ensemble.Ensemble, slower time.Duration) (r rec
 // A server without an ensemble leads, and is never killed as a follower.
 func TestTheLeaderIsNoFollower(t *testing.T) {
 	t.Parallel()
-	s := server{ensemble: ensembletest.Shared(t)}
-	if victim, err := s.victim(t.Context(), timeline.Leader); err != nil || victim != s.ensemble.Server(0) {
+	s := servers.Server{Ensemble: ensembletest.Shared(t)}
+	if victim, err := s.Victim(t.Context(), timeline.Leader); err != nil || victim != s.Ensemble.Server(0) {
 		t.Errorf("the leader is %v, %v", victim, err)
 	}
-	if victim, err := s.victim(t.Context(), timeline.Follower); err == nil {
+	if victim, err := s.Victim(t.Context(), timeline.Follower); err == nil {
 		t.Errorf("the follower of a single server is %v", victim)
 	}
 }
@@ -107,10 +109,10 @@ func TestTheServerOfATimelineIsKilledAndStartedAgain(t *testing.T) {
 		file := filepath.Join(t.TempDir(), "records.jsonl")
 		code, _, stderr := whole(t, "run", "-ensemble", "1", "-timeline", "-fault", "leader@1s:restart=100ms",
 			"-duration", (slower * 8 * time.Second).String(), "-contenders", "3", "-hold", "10ms", "-record", file)
-		if code != exitOK && slower <= 8 && isTooBusy(stderr) {
+		if code != exit.OK && slower <= 8 && isTooBusy(stderr) {
 			continue
 		}
-		if code != exitOK {
+		if code != exit.OK {
 			t.Fatalf("exit code %d:\n%s", code, stderr)
 		}
 		f := must.Get(os.Open(file))(t)

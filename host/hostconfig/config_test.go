@@ -52,6 +52,7 @@ zookeeper {
   connect_timeout = "500ms"
   max_packet      = 4194304
   max_listing     = 8388608
+  follow_servers  = true
   acl             = "creator"
   auth {
     user          = "backup"
@@ -91,6 +92,7 @@ func TestEverySettingArrives(t *testing.T) {
 		"session_timeout": {zk.SessionTimeout, 20 * time.Second},
 		"max_packet":      {zk.MaxPacket, 4194304},
 		"max_listing":     {zk.MaxListing, 8388608},
+		"follow_servers":  {zk.FollowServers, true},
 		"connect_timeout": {zk.ConnectTimeout, 500 * time.Millisecond},
 		"acl":             {zk.ACL[0], recipes.ACL{Permissions: recipes.PermAll, Scheme: "auth"}},
 		"auth":            {*zk.Digest, recipes.Digest{User: "backup", Password: "s3cret"}},
@@ -118,7 +120,7 @@ func TestEnvironmentOverridesTheFile(t *testing.T) {
 	t.Setenv(hostconfig.FileEnv, path)
 	other := strings.ReplaceAll(checksum, "0", "f")
 	for name, value := range map[string]string{
-		"LOG_LEVEL": "error", "SERVERS": "a:1, b:2", "CHROOT": "/other", "SESSION_TIMEOUT": "1m",
+		"LOG_LEVEL": "error", "SERVERS": "a:1, b:1", "CHROOT": "/other", "SESSION_TIMEOUT": "1m",
 		"AUTH_USER": "other", "AUTH_PASSWORD_FILE": write(t, filepath.Join(dir, "other"), "0ther\r\n"),
 		"PLUGIN_COMMAND": "/p", "PLUGIN_CHECKSUM": other, "MAX_PACKET": "2097152", "MAX_LISTING": "16777216",
 	} {
@@ -127,7 +129,7 @@ func TestEnvironmentOverridesTheFile(t *testing.T) {
 	cfg := must.Get(hostconfig.Load(""))(t)
 	got := fmt.Sprintln(cfg.LogLevel, cfg.ZooKeeper.Servers, cfg.ZooKeeper.Chroot, cfg.ZooKeeper.SessionTimeout,
 		cfg.ZooKeeper.Digest.User, cfg.ZooKeeper.Digest.Password, cfg.Plugin.Path, cfg.Plugin.Checksum, cfg.ZooKeeper.MaxPacket, cfg.ZooKeeper.MaxListing)
-	want := fmt.Sprintln("error", "[a:1 b:2]", "/other", "1m0s", "other", "0ther", "/p", other, 2097152, 16777216)
+	want := fmt.Sprintln("error", "[a:1 b:1]", "/other", "1m0s", "other", "0ther", "/p", other, 2097152, 16777216)
 	if got != want {
 		t.Errorf("%s; want %s", got, want)
 	}

@@ -35,6 +35,7 @@ type (
 		ConnectTimeout *hcl.Attribute `hcl:"connect_timeout,optional"`
 		MaxPacket      *hcl.Attribute `hcl:"max_packet,optional"`
 		MaxListing     *hcl.Attribute `hcl:"max_listing,optional"`
+		FollowServers  *hcl.Attribute `hcl:"follow_servers,optional"`
 		ACL            *hcl.Attribute `hcl:"acl,optional"`
 		Auth           *authBlock     `hcl:"auth,block"`
 		SASL           *saslBlock     `hcl:"sasl,block"`
@@ -65,6 +66,7 @@ type (
 		KeyFile         *hcl.Attribute `hcl:"key_file,optional"`
 		KeyEnv          *hcl.Attribute `hcl:"key_env,optional"`
 		ServerName      *hcl.Attribute `hcl:"server_name,optional"`
+		AnyName         *hcl.Attribute `hcl:"any_name,optional"`
 		Range           hcl.Range      `hcl:",def_range"`
 	}
 	pluginBlock struct {
@@ -151,6 +153,7 @@ func (r *reader) zookeeper(b *zookeeperBlock) {
 	if decode(r, b.MaxListing, "a number of bytes", &zk.MaxListing) {
 		r.check(b.MaxListing, recipes.SessionConfig{Servers: anyServer, MaxListing: zk.MaxListing})
 	}
+	decode(r, b.FollowServers, "true or false", &zk.FollowServers)
 	if b.Auth != nil {
 		r.auth(b.Auth)
 	}

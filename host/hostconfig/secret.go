@@ -5,6 +5,7 @@ import (
 	"strings"
 
 	"github.com/hashicorp/hcl/v2"
+	"github.com/hashicorp/hcl/v2/gohcl"
 
 	"github.com/zkrecipes/zkrecipes/internal/secret"
 	"github.com/zkrecipes/zkrecipes/recipes"
@@ -74,10 +75,13 @@ func (r *reader) path(a *hcl.Attribute, to *string) {
 func (r *reader) tls(b *tlsBlock) {
 	t := &recipes.TLS{}
 	before := len(r.errs)
+	// Checked here, and read again by the plugin for each connection.
+	t.CAFile, t.CertificateFile, t.KeyFile = r.named(b.CAFile), r.named(b.CertificateFile), r.named(b.KeyFile)
 	t.CA, _ = r.secret(b.CAFile, nil)
 	t.Certificate, _ = r.secret(b.CertificateFile, nil)
 	t.Key, _ = r.secret(b.KeyFile, b.KeyEnv)
 	decode(r, b.ServerName, "a host name", &t.ServerName)
+	decode(r, b.AnyName, "true or false", &t.AnyName)
 	if len(r.errs) == before {
 		if _, err := t.ClientConfig(); err != nil {
 			r.wrong(b.Range, "Invalid tls", "%v", err)
@@ -111,4 +115,18 @@ func (r *reader) secret(file, env *hcl.Attribute) (content []byte, given bool) {
 		r.wrong(of.Expr.Range(), "Invalid "+of.Name, "%v", err)
 	}
 	return content, file != nil || env != nil
+}
+
+// named returns the absolute name of a file, or "" for a missing or wrong attribute, which secret
+// reports.
+func (r *reader) named(a *hcl.Attribute) string {
+	var name string
+	if a == nil || gohcl.DecodeExpression(a.Expr, nil, &name).HasErrors() || name == "" {
+		return ""
+	}
+	absolute, err := filepath.Abs(r.relative(name))
+	if err != nil { // the working directory is gone: its contents count
+		return ""
+	}
+	return absolute
 }

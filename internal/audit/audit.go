@@ -174,7 +174,7 @@ func (a *auditor) transaction(files *txnlog.Files, log *txnlog.Log, changes []tx
 	case before < a.last && txnlog.Follows(before, h.Zxid) && h.Zxid != a.last+1:
 		a.gap("the transactions from 0x%x to 0x%x may not have been committed: the leader has not sent them again", before+1, a.last)
 	case a.last < 0, !txnlog.Follows(a.last, h.Zxid), h.Zxid != a.last+1 && files.Between(a.last, h.Zxid):
-		if err := a.begin(files, h.Zxid); err != nil {
+		if err := a.loadBefore(files, h.Zxid); err != nil {
 			return changes, err
 		}
 	}
@@ -216,8 +216,8 @@ func (a *auditor) repeated(h txnlog.Header) error {
 	return nil
 }
 
-// begin loads the state before a transaction that does not follow the one before it.
-func (a *auditor) begin(files *txnlog.Files, next int64) error {
+// loadBefore loads the state before a transaction that does not follow the one before it.
+func (a *auditor) loadBefore(files *txnlog.Files, next int64) error {
 	if a.last >= 0 {
 		a.gap("no transactions from 0x%x to 0x%x: their logs are missing, or the leader has sent a snapshot instead", a.last+1, next-1)
 		a.forget()

@@ -51,6 +51,8 @@ type Entrance struct {
 	Get func(context.Context) (recipes.Grant, error)
 	Try func(context.Context) (recipes.Grant, error) // nil: the way has no try
 
+	Path func() string
+
 	// Contenders lists the wait queue. It is nil if the recipe has none.
 	Contenders func(context.Context) ([]recipes.Contender, error)
 
@@ -109,6 +111,7 @@ func grant[G recipes.Grant](g G, err error) (recipes.Grant, error) {
 
 // entrance has what all recipes have in common.
 func entrance[G recipes.Grant](recipe any) (e Entrance) {
+	e.Path = recipe.(interface{ Path() string }).Path
 	switch r := recipe.(type) {
 	case interface {
 		Contenders(context.Context) ([]recipes.Contender, error)

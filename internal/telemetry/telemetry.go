@@ -1,6 +1,6 @@
 // Package telemetry has the names and the OpenTelemetry instruments of sessions and holds. The
 // library reports to them for the sessions of this process (recipes/zookeeper), and the host for
-// the sessions of its plugin (internal/rpc/client). Without a provider they cost nothing.
+// the sessions of its plugin (internal/rpc/link). Without a provider they cost nothing.
 //
 // Counters that a session keeps anyway are read when the metrics are collected: see Source. So
 // nothing is added to the path of a request.

@@ -148,7 +148,7 @@ func (s *Server) execute(t task, throttle bool) {
 		return
 	case op == OpCloseSession:
 		s.end(t.c.sess)
-	case !s.knows(op):
+	case !s.supports(op):
 		result = codeUnimplemented
 	case t.bad && !op.writes():
 		result = codeMarshalling
@@ -157,7 +157,7 @@ func (s *Server) execute(t task, throttle bool) {
 	default:
 		result = s.read(t, f)
 	}
-	if result == codeUnimplemented && !s.knows(t.call.op) {
+	if result == codeUnimplemented && !s.supports(t.call.op) {
 		// ZooKeeper also closes the connection.
 		t.c.send(seal(f, t.xid, -1, result))
 		t.c.finish()
@@ -174,9 +174,9 @@ func known(op Op) bool {
 	return ok
 }
 
-// knows reports whether the configured release has this request type. 3.4 has the types up
+// supports reports whether the configured release has this request type. 3.4 has the types up
 // to multi, and those from auth to sasl. A check is only a part of a multi.
-func (s *Server) knows(op Op) bool {
+func (s *Server) supports(op Op) bool {
 	const sasl = 102
 	return known(op) && op != OpCheck && (s.cfg.Like > Release34 || op <= OpMulti || op >= OpAuth && op <= sasl)
 }

@@ -118,7 +118,7 @@ func (s *Server) accept(l net.Listener) error {
 		default:
 			return err
 		}
-		if !s.enter() {
+		if !s.addGoroutine() {
 			_ = nc.Close()
 			continue
 		}
@@ -178,8 +178,8 @@ func (s *Server) Close() error {
 	return nil
 }
 
-// enter adds a goroutine that Close waits for. It returns false if the server is closed.
-func (s *Server) enter() bool {
+// addGoroutine adds a goroutine that Close waits for. It returns false if the server is closed.
+func (s *Server) addGoroutine() bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if !s.closed {

@@ -86,7 +86,7 @@ func (s *Server) detach(c *conn) *conn {
 func (s *Server) end(sess *session) {
 	sess.ended = true
 	delete(s.sessions, sess.id)
-	t := s.begin()
+	t := s.newTxn()
 	for _, path := range s.tree.owned(sess.id) {
 		t.remove(path)
 	}
@@ -182,7 +182,7 @@ func (s *Server) reap(now time.Time) {
 		}
 	}
 	for _, path := range due {
-		t := s.begin()
+		t := s.newTxn()
 		t.remove(path)
 		t.commit()
 	}

@@ -17,7 +17,7 @@ type txn struct {
 	changes []change
 }
 
-func (s *Server) begin() *txn {
+func (s *Server) newTxn() *txn {
 	s.tree.zxid++
 	return &txn{srv: s, zxid: s.tree.zxid, time: time.Now().Add(s.ahead).UnixMilli()}
 }

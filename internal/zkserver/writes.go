@@ -11,7 +11,7 @@ func (s *Server) write(t task, f *jute.Encoder) code {
 	if t.bad && s.cfg.Like >= Release39 && t.call.op != OpMulti {
 		return codeMarshalling // before it gets a transaction id
 	}
-	txn := s.begin()
+	txn := s.newTxn()
 	if t.bad {
 		return codeMarshalling
 	}

@@ -159,6 +159,10 @@ func configurationSetTests() []test {
 			f.set(c, "", "", recipes.AnyRevision)
 			e, err := c.Get(f.ctx, "")
 			f.failIf(err != nil || e.Unset, "the znode of the configuration is unset after Set: %+v, %v", e, err)
+			c = f.config(f.open(), f.path("new"))
+			f.set(c, "", "", recipes.NoRevision)
+			e, err = c.Get(f.ctx, "")
+			f.failIf(err != nil || e.Unset, "the znode of a new configuration is unset after Set: %+v, %v", e, err)
 		}},
 		{"set/a value that is too large is ErrTooLarge, and is not sent", func(f *fixture) {
 			s := f.open(func(c *recipes.SessionConfig) { c.MaxPacket = 16 << 10 })

@@ -42,7 +42,7 @@ func dialectTests() []test {
 			}},
 			{"a contender's znode has the name and data of the library's, and is the only one", func(f *fixture, s spokenLine) {
 				path := f.path("names")
-				g := get(f, s.with(f, f.open(), path, options{data: "ours"}).Enter)
+				g := get(f, s.with(f, f.open(), path, options{Data: []byte("ours")}).Enter)
 				if !regexp.MustCompile("^" + regexp.QuoteMeta(path) + s.ours + "$").MatchString(g.Znode()) {
 					f.Errorf("the znode is %s; want %s", g.Znode(), s.ours)
 				}
@@ -116,10 +116,10 @@ func spokenLines() []spokenLine {
 		{"lock", recipes.Kazoo, "", "__lock__", kazoo + `__lock__\d{10}`, lockKind},
 		{"election", recipes.Curator, "", "-latch-", `/` + protection + `latch-\d{10}`, electionKind},
 		{"election", recipes.Kazoo, "", "__lock__", kazoo + `__lock__\d{10}`, electionKind},
-		{"reader", recipes.Curator, "", "-__WRIT__", `/` + protection + `__READ__\d{10}`, sharedIn(recipes.Reading)},
-		{"writer", recipes.Curator, "", "-__READ__", `/` + protection + `__WRIT__\d{10}`, sharedIn(recipes.Writing)},
-		{"reader", recipes.Kazoo, "", "__lock__", kazoo + `__rlock__\d{10}`, sharedIn(recipes.Reading)},
-		{"writer", recipes.Kazoo, "", "__rlock__", kazoo + `__lock__\d{10}`, sharedIn(recipes.Writing)},
+		{"reader", recipes.Curator, "", "-__WRIT__", `/` + protection + `__READ__\d{10}`, readersKind},
+		{"writer", recipes.Curator, "", "-__READ__", `/` + protection + `__WRIT__\d{10}`, writersKind},
+		{"reader", recipes.Kazoo, "", "__lock__", kazoo + `__rlock__\d{10}`, readersKind},
+		{"writer", recipes.Kazoo, "", "__rlock__", kazoo + `__lock__\d{10}`, writersKind},
 		{"semaphore", recipes.Curator, "/locks", "-lock-", `/leases/` + protection + `lease-\d{10}`, semaphoreKind},
 		{"semaphore", recipes.Kazoo, "-__lock__", "__lock__", `/[0-9a-f]{32}`, semaphoreKind},
 	}
@@ -128,7 +128,7 @@ func spokenLines() []spokenLine {
 // with opens the recipe. It skips the test if the implementation has no dialects.
 func (s spokenLine) with(f *fixture, session recipes.Client, path string, o options) line {
 	f.Helper()
-	o.dialect = s.dialect
+	o.Dialect = s.dialect
 	l, err := s.recipe.open(session, path, o)
 	if err == nil {
 		_, err = l.Contenders(f.ctx)
@@ -170,10 +170,10 @@ func foreignName(end string) string {
 	return strings.ReplaceAll(uuid.NewString(), "-", "") + end
 }
 
-func (s spokenLine) waits(f *fixture, session recipes.Client, path string) *waiter[grant] {
+func (s spokenLine) waits(f *fixture, session recipes.Client, path string) *waitingCall[grant] {
 	f.Helper()
 	return waits(f, func(joined func(recipes.Place)) func(context.Context) (grant, error) {
-		return s.with(f, session, path, options{joined: joined}).Enter
+		return s.with(f, session, path, options{Joined: joined}).Enter
 	})
 }
 

@@ -4,27 +4,30 @@ import (
 	"context"
 	"slices"
 
+	"github.com/zkrecipes/zkrecipes/internal/grants"
 	"github.com/zkrecipes/zkrecipes/internal/testing/must"
 	"github.com/zkrecipes/zkrecipes/recipes"
 )
 
-// kind is a recipe that grants its path to one contender at a time. Each kindTest runs against
-// every kind.
+// kind is a way to get a grant that grants its path to one contender at a time. Each kindTest runs
+// against every kind.
 type kind struct {
-	name     string
-	marker   string // precedes the sequence number in the names of znodes
+	name     string // in the names of tests
+	way      grants.Way
 	strategy recipes.Strategy
-	open     func(s recipes.Client, path string, o options) (line, error)
 }
 
-// options are the fields that the recipes' configurations share.
-type options struct {
-	strategy recipes.Strategy
-	dialect  recipes.Dialect
-	data     string
-	priority int // of a priority lock
-	joined   func(recipes.Place)
-}
+type options = grants.Options
+
+var (
+	lockKind      = kind{name: "lock", way: grants.Named("lock")}
+	electionKind  = kind{name: "election", way: grants.Named("election")}
+	semaphoreKind = kind{name: "one permit", way: grants.Named("semaphore")}
+	slotKind      = kind{name: "one slot", way: grants.Named("slots")}
+	readersKind   = kind{name: "readers", way: grants.Named("shared lock for reading")}
+	writersKind   = kind{name: "writers", way: grants.Named("shared lock for writing")}
+	priorityKind  = kind{name: "writers", way: grants.Named("priority lock for writing")}
+)
 
 // line is the wait queue of a recipe at a path.
 type line struct {
@@ -33,51 +36,11 @@ type line struct {
 	Contenders func(context.Context) ([]recipes.Contender, error)
 }
 
-// grant is a hold or a leadership. Release releases the hold, or resigns.
+// grant is a grant of any recipe. Release gives it back.
 type grant struct {
 	recipes.Grant
 	Release func(context.Context) error
 }
-
-// lineOf makes a line of the result of a constructor and the methods of its recipe.
-func lineOf[R interface{ Path() string }, G recipes.Grant](
-	r R, err error,
-	enter func(R, context.Context) (G, error),
-	contenders func(R, context.Context) ([]recipes.Contender, error),
-	release func(G, context.Context) error,
-) (line, error) {
-	if err != nil {
-		return line{}, err
-	}
-	return line{
-		Path: r.Path,
-		Enter: func(ctx context.Context) (grant, error) {
-			g, err := enter(r, ctx)
-			if err != nil {
-				return grant{}, err
-			}
-			return grant{g, func(ctx context.Context) error { return release(g, ctx) }}, nil
-		},
-		Contenders: func(ctx context.Context) ([]recipes.Contender, error) { return contenders(r, ctx) },
-	}, nil
-}
-
-var lockKind = kind{name: "lock", marker: "lock-",
-	open: func(s recipes.Client, path string, o options) (line, error) {
-		l, err := s.Lock(path, recipes.LockConfig{
-			Strategy: o.strategy, Dialect: o.dialect, Data: []byte(o.data), Joined: o.joined,
-		})
-		return lineOf(l, err, recipes.Lock.Acquire, recipes.Lock.Contenders, recipes.Hold.Release)
-	}}
-
-var electionKind = kind{name: "election", marker: "n_",
-	open: func(s recipes.Client, path string, o options) (line, error) {
-		e, err := s.Election(path, recipes.ElectionConfig{Strategy: o.strategy, Dialect: o.dialect, Joined: o.joined})
-		campaign := func(e recipes.Election, ctx context.Context) (recipes.Leadership, error) {
-			return e.Campaign(ctx, []byte(o.data))
-		}
-		return lineOf(e, err, campaign, recipes.Election.Candidates, recipes.Leadership.Resign)
-	}}
 
 // by returns the kind with each of the strategies.
 func (k kind) by(strategies ...recipes.Strategy) (kinds []kind) {
@@ -121,10 +84,21 @@ func (k kind) at(f *fixture, s recipes.Client, path string) line {
 
 func (k kind) with(f *fixture, s recipes.Client, path string, o options) line {
 	f.Helper()
-	if o.strategy == "" {
-		o.strategy = k.strategy
+	if o.Strategy == "" {
+		o.Strategy = k.strategy
 	}
 	return must.Get(k.open(s, path, o))(f)
+}
+
+func (k kind) open(s recipes.Client, path string, o options) (line, error) {
+	e, err := k.way.Open(s, path, o)
+	return line{e.Path, func(ctx context.Context) (grant, error) {
+		g, err := e.Get(ctx)
+		if err != nil {
+			return grant{}, err
+		}
+		return grant{g, func(ctx context.Context) error { return k.way.GiveBack(ctx, g) }}, nil
+	}, e.Contenders}, err
 }
 
 // granted enters a wait queue in which no contender is ahead.
@@ -134,15 +108,15 @@ func (k kind) granted(f *fixture, s recipes.Client, path string) grant {
 }
 
 // waits enters a wait queue, and returns when the contender has joined it.
-func (k kind) waits(f *fixture, s recipes.Client, path string) *waiter[grant] {
+func (k kind) waits(f *fixture, s recipes.Client, path string) *waitingCall[grant] {
 	f.Helper()
 	return k.waitsWith(f, s, path, options{})
 }
 
-func (k kind) waitsWith(f *fixture, s recipes.Client, path string, o options) *waiter[grant] {
+func (k kind) waitsWith(f *fixture, s recipes.Client, path string, o options) *waitingCall[grant] {
 	f.Helper()
 	return waits(f, func(joined func(recipes.Place)) func(context.Context) (grant, error) {
-		o.joined = joined
+		o.Joined = joined
 		return k.with(f, s, path, o).Enter
 	})
 }
@@ -150,5 +124,5 @@ func (k kind) waitsWith(f *fixture, s recipes.Client, path string, o options) *w
 // hands reports whether a release grants the lock to the successor: the strategy is Handoff,
 // and the recipe and the server support it.
 func (k kind) hands(f *fixture) bool {
-	return f.since35() && (k.strategy == recipes.Handoff || k.strategy == "") && slices.Contains([]string{"lock-", "n_", "lease-"}, k.marker)
+	return f.since35() && (k.strategy == recipes.Handoff || k.strategy == "") && slices.Contains([]string{"lock-", "n_", "lease-"}, k.way.Marker)
 }

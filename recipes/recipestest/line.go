@@ -1,6 +1,7 @@
 package recipestest
 
 import (
+	"bytes"
 	"regexp"
 	"slices"
 	"strings"
@@ -15,12 +16,12 @@ func placeTests() []kindTest {
 	return []kindTest{
 		{"the first contender is granted, and its znode is as documented", func(f *fixture, k kind) {
 			s := f.open()
-			g := get(f, k.with(f, s, f.path("a"), options{data: "who I am"}).Enter)
+			g := get(f, k.with(f, s, f.path("a"), options{Data: []byte("who I am")}).Enter)
 			f.held(g)
 			name := strings.TrimPrefix(g.Znode(), f.path("a")+"/")
-			want, header := `^_c_`+guid+`-`+k.marker+`[0-9]{10}$`, `^`
+			want, header := `^_c_`+guid+`-`+k.way.Marker+`[0-9]{10}$`, `^`
 			if k.hands(f) {
-				want, header = `^`+k.marker+`[0-9]{10}$`, `^_p_`+guid+`-`
+				want, header = `^`+k.way.Marker+`[0-9]{10}$`, `^_p_`+guid+`-`
 			}
 			f.failIf(!regexp.MustCompile(want).MatchString(name), "znode %s; want a name like %s", g.Znode(), want)
 			data, stat := f.read(g.Znode())
@@ -71,7 +72,7 @@ func lineTests() []kindTest {
 		{"data that does not fit into a packet is ErrTooLarge, and is not sent", func(f *fixture, k kind) {
 			s := f.open(func(c *recipes.SessionConfig) { c.MaxPacket = 8 << 10 })
 			f.writesNothing(s, func() {
-				l := k.with(f, s, f.path("a"), options{data: strings.Repeat("x", 9<<10)})
+				l := k.with(f, s, f.path("a"), options{Data: bytes.Repeat([]byte("x"), 9<<10)})
 				f.is(errOf(l.Enter(f.ctx)), recipes.ErrTooLarge)
 			})
 			k.granted(f, s, f.path("a"))

@@ -137,7 +137,7 @@ func releaseCost(f *fixture, k kind) {
 	const waiting = 4
 	holder := f.open()
 	g := k.granted(f, holder, f.path("a"))
-	var waiters []*waiter[grant]
+	var waiters []*waitingCall[grant]
 	var sessions []recipes.Client
 	for range waiting {
 		s := f.open()

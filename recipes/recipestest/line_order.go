@@ -15,9 +15,9 @@ import (
 func inOrder(f *fixture, k kind, strategy func(int) recipes.Strategy) {
 	sessions := []recipes.Client{f.open(), f.open()}
 	first := k.granted(f, sessions[0], f.path("a"))
-	var waiters []*waiter[grant]
+	var waiters []*waitingCall[grant]
 	for i := range 5 {
-		waiters = append(waiters, k.waitsWith(f, sessions[i%2], f.path("a"), options{strategy: strategy(i)}))
+		waiters = append(waiters, k.waitsWith(f, sessions[i%2], f.path("a"), options{Strategy: strategy(i)}))
 	}
 	last := first
 	for _, w := range waiters {
@@ -35,7 +35,7 @@ func joinedReportsThePlace(f *fixture, k kind) {
 	s := f.open()
 	var holder recipes.Place
 	calls := 0
-	g, err := k.with(f, s, f.path("a"), options{joined: func(p recipes.Place) {
+	g, err := k.with(f, s, f.path("a"), options{Joined: func(p recipes.Place) {
 		holder = p
 		calls++
 	}}).Enter(f.ctx)
@@ -53,9 +53,9 @@ func joinedReportsThePlace(f *fixture, k kind) {
 func contendersInOrder(f *fixture, k kind) {
 	before := time.Now().Add(-time.Minute) // the server's clock can differ
 	one, two := f.open(), f.open()
-	g := get(f, k.with(f, one, f.path("a"), options{data: "first"}).Enter)
-	second := k.waitsWith(f, two, f.path("a"), options{data: "second"})
-	third := k.waitsWith(f, one, f.path("a"), options{data: "third"})
+	g := get(f, k.with(f, one, f.path("a"), options{Data: []byte("first")}).Enter)
+	second := k.waitsWith(f, two, f.path("a"), options{Data: []byte("second")})
+	third := k.waitsWith(f, one, f.path("a"), options{Data: []byte("third")})
 	in := get(f, k.at(f, two, f.path("a")).Contenders)
 	want := []struct {
 		znode, data string
@@ -171,7 +171,7 @@ func lineOrderTests() []kindTest {
 		}},
 		{"the call waits until Joined returns", func(f *fixture, k kind) {
 			entered, proceed := make(chan struct{}), make(chan struct{})
-			l := k.with(f, f.open(), f.path("a"), options{joined: func(recipes.Place) {
+			l := k.with(f, f.open(), f.path("a"), options{Joined: func(recipes.Place) {
 				close(entered)
 				<-proceed
 			}})
@@ -184,8 +184,8 @@ func lineOrderTests() []kindTest {
 		}},
 		{"children with other names, such as other wait queues, are ignored", func(f *fixture, k kind) {
 			for _, name := range []string{
-				"config", "_c_", "_c_short", "0000000000", k.marker, k.marker + "x", k.marker + "12",
-				"x" + k.marker + "0000000000", "_c_not-" + k.marker + "notanumber", k.marker + "99999999999999999999",
+				"config", "_c_", "_c_short", "0000000000", k.way.Marker, k.way.Marker + "x", k.way.Marker + "12",
+				"x" + k.way.Marker + "0000000000", "_c_not-" + k.way.Marker + "notanumber", k.way.Marker + "99999999999999999999",
 				"lock_0000000000", "reader-0000000000", "ack_0000000000",
 			} {
 				f.create(f.path("a", name), "")

@@ -74,8 +74,8 @@ func (p *pending[T]) blocked(f *fixture) {
 	}
 }
 
-// waiter is a contender that has joined a wait queue and has no grant yet.
-type waiter[G any] struct {
+// waitingCall is the call of a contender that has joined a wait queue and has no grant yet.
+type waitingCall[G any] struct {
 	*pending[G]
 	place  recipes.Place
 	cancel context.CancelFunc
@@ -83,12 +83,12 @@ type waiter[G any] struct {
 
 // waits starts a call that joins a wait queue, and returns when it has joined. enter opens the
 // recipe with joined in its configuration, and returns the call.
-func waits[G any](f *fixture, enter func(joined func(recipes.Place)) func(context.Context) (G, error)) *waiter[G] {
+func waits[G any](f *fixture, enter func(joined func(recipes.Place)) func(context.Context) (G, error)) *waitingCall[G] {
 	f.Helper()
 	joined := make(chan recipes.Place, 1)
 	call := enter(func(p recipes.Place) { joined <- p })
 	ctx, cancel := context.WithCancel(f.ctx)
-	w := &waiter[G]{cancel: cancel}
+	w := &waitingCall[G]{cancel: cancel}
 	w.pending = start(f, func() (G, error) { return call(ctx) })
 	f.Cleanup(cancel) // runs before start's clean-up, which waits for the call
 	select {

@@ -10,16 +10,6 @@ import (
 	"github.com/zkrecipes/zkrecipes/recipes"
 )
 
-// priorityKind is the writers of a priority lock. All have the same priority, unless an option
-// sets another.
-var priorityKind = kind{name: "writers", marker: "writing-00-",
-	open: func(s recipes.Client, path string, o options) (line, error) {
-		l, err := s.PriorityLock(path, recipes.PriorityLockConfig{
-			Priority: o.priority, Strategy: o.strategy, Data: []byte(o.data), Joined: o.joined,
-		})
-		return lineOf(l, err, recipes.PriorityLock.AcquireWrite, recipes.PriorityLock.Contenders, recipes.PriorityHold.Release)
-	}}
-
 // priorityTests tests what a priority lock promises.
 func priorityTests() []test {
 	return []test{
@@ -64,7 +54,7 @@ func priorityTests() []test {
 			}
 			f.must(h.Write(f.ctx))
 			high.blocked(f)
-			for _, next := range []*waiter[recipes.PriorityHold]{high, middle, low} {
+			for _, next := range []*waitingCall[recipes.PriorityHold]{high, middle, low} {
 				f.must(h.Release(f.ctx))
 				g := next.must(f)
 				f.failIf(g.Token() <= h.Token(), "token %d after %d", g.Token(), h.Token())
@@ -73,7 +63,7 @@ func priorityTests() []test {
 		}},
 		{"within a priority, grants follow the order of joining", func(f *fixture) {
 			h := f.priorityHeld(f.open(), recipes.Writing, at(5))
-			var all []*waiter[recipes.PriorityHold]
+			var all []*waitingCall[recipes.PriorityHold]
 			for range 4 {
 				all = append(all, f.priorityWaits(f.open(), recipes.Writing, at(5)))
 			}
@@ -102,7 +92,7 @@ func priorityTests() []test {
 			f.create(f.path("a"), "")
 			var contenders []line
 			for i := range 5 {
-				contenders = append(contenders, priorityKind.with(f, f.open(), f.path("a"), options{priority: i % 3}))
+				contenders = append(contenders, priorityKind.with(f, f.open(), f.path("a"), options{Priority: i % 3}))
 			}
 			check := exclusive{f: f}
 			f.takeTurns(contenders, turns, check.enter, check.leave)
@@ -213,7 +203,7 @@ func (f *fixture) priorityHeld(s recipes.Recipes, mode recipes.Mode, o ...func(*
 	return must.Get(acquire(f.ctx))(f)
 }
 
-func (f *fixture) priorityWaits(s recipes.Recipes, mode recipes.Mode, o ...func(*recipes.PriorityLockConfig)) *waiter[recipes.PriorityHold] {
+func (f *fixture) priorityWaits(s recipes.Recipes, mode recipes.Mode, o ...func(*recipes.PriorityLockConfig)) *waitingCall[recipes.PriorityHold] {
 	f.Helper()
 	return waits(f, func(joined func(recipes.Place)) func(context.Context) (recipes.PriorityHold, error) {
 		l := f.priority(s, append(o, func(c *recipes.PriorityLockConfig) { c.Joined = joined })...)

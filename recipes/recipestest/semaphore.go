@@ -9,19 +9,6 @@ import (
 	"github.com/zkrecipes/zkrecipes/recipes"
 )
 
-// semaphoreKind is a semaphore with one permit. It keeps the promises of a lock.
-var semaphoreKind = kind{name: "one permit", marker: "lease-",
-	open: func(s recipes.Client, path string, o options) (line, error) {
-		m, err := s.Semaphore(path, recipes.SemaphoreConfig{
-			Permits: 1, Strategy: o.strategy, Dialect: o.dialect, Data: []byte(o.data), Joined: o.joined,
-		})
-		return lineOfSemaphore(m, err)
-	}}
-
-func lineOfSemaphore(m recipes.Semaphore, err error) (line, error) {
-	return lineOf(m, err, recipes.Semaphore.Acquire, recipes.Semaphore.Contenders, recipes.Hold.Release)
-}
-
 // semaphoreTests tests what a semaphore promises.
 func semaphoreTests() []test {
 	return slices.Concat(queued(semaphoreKind, recipes.Strategies()...), []test{
@@ -62,8 +49,7 @@ func semaphoreTests() []test {
 			f.create(f.path("a"), "")
 			var contenders []line
 			for range 6 {
-				l := must.Get(lineOfSemaphore(f.semaphore(f.open(), f.path("a"), permits), nil))(f)
-				contenders = append(contenders, l)
+				contenders = append(contenders, semaphoreKind.with(f, f.open(), f.path("a"), options{Permits: permits}))
 			}
 			var inside, most atomic.Int32
 			f.takeTurns(contenders, turns, func(recipes.Grant) {
@@ -137,7 +123,7 @@ func (f *fixture) permit(s recipes.Recipes, path string, permits int) recipes.Ho
 	return get(f, f.semaphore(s, path, permits).Acquire)
 }
 
-func (f *fixture) permitWaits(s recipes.Recipes, path string, permits int) *waiter[recipes.Hold] {
+func (f *fixture) permitWaits(s recipes.Recipes, path string, permits int) *waitingCall[recipes.Hold] {
 	f.Helper()
 	return waits(f, func(joined func(recipes.Place)) func(context.Context) (recipes.Hold, error) {
 		m := must.Get(s.Semaphore(path, recipes.SemaphoreConfig{Permits: permits, Joined: joined}))(f)

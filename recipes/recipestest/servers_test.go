@@ -25,7 +25,7 @@ func TestEnsembleLeaderKilled(t *testing.T) {
 	}
 	g := lockKind.granted(f, sessions[0], f.path("a"))
 	f.held(g)
-	var waiters []*waiter[grant]
+	var waiters []*waitingCall[grant]
 	for _, s := range sessions[1:] {
 		waiters = append(waiters, lockKind.waits(f, s, f.path("a")))
 	}

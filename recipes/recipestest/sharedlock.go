@@ -11,26 +11,9 @@ import (
 	"github.com/zkrecipes/zkrecipes/recipes"
 )
 
-// sharedKind is the writers of a shared lock. For them it keeps the promises of a lock.
-var sharedKind = sharedIn(recipes.Writing)
-
-func sharedIn(mode recipes.Mode) kind {
-	enter := recipes.SharedLock.AcquireWrite
-	if mode == recipes.Reading {
-		enter = recipes.SharedLock.AcquireRead
-	}
-	return kind{name: "writers", marker: "write-",
-		open: func(s recipes.Client, path string, o options) (line, error) {
-			l, err := s.SharedLock(path, recipes.SharedLockConfig{
-				Strategy: o.strategy, Dialect: o.dialect, Data: []byte(o.data), Joined: o.joined,
-			})
-			return lineOf(l, err, enter, recipes.SharedLock.Contenders, recipes.SharedHold.Release)
-		}}
-}
-
 // sharedLockTests tests what a shared lock promises. It treats Handoff as Predecessor.
 func sharedLockTests() []test {
-	return slices.Concat(queued(sharedKind, recipes.Herd, recipes.Predecessor), []test{
+	return slices.Concat(queued(writersKind, recipes.Herd, recipes.Predecessor), []test{
 		{"the znodes are named as documented", func(f *fixture) {
 			s := f.open()
 			r := f.reads(s, f.path("a"))
@@ -74,7 +57,7 @@ func sharedLockTests() []test {
 		{"when a writer releases, only the readers directly behind it are granted, none behind another writer", func(f *fixture) {
 			s := f.open()
 			h := f.writes(s, f.path("a"))
-			var readers []*waiter[recipes.SharedHold]
+			var readers []*waitingCall[recipes.SharedHold]
 			for range 4 {
 				readers = append(readers, f.sharedWaits(f.open(), f.path("a"), recipes.Reading))
 			}
@@ -173,7 +156,7 @@ func (f *fixture) writes(s recipes.Recipes, path string) recipes.SharedHold {
 	return get(f, f.shared(s, path).AcquireWrite)
 }
 
-func (f *fixture) sharedWaits(s recipes.Recipes, path string, mode recipes.Mode, o ...func(*recipes.SharedLockConfig)) *waiter[recipes.SharedHold] {
+func (f *fixture) sharedWaits(s recipes.Recipes, path string, mode recipes.Mode, o ...func(*recipes.SharedLockConfig)) *waitingCall[recipes.SharedHold] {
 	f.Helper()
 	return waits(f, func(joined func(recipes.Place)) func(context.Context) (recipes.SharedHold, error) {
 		l := f.shared(s, path, append(o, func(c *recipes.SharedLockConfig) { c.Joined = joined })...)

@@ -10,17 +10,6 @@ import (
 	"github.com/zkrecipes/zkrecipes/recipes"
 )
 
-// slotKind is slots with one permit.
-var slotKind = kind{name: "one slot", marker: "lease-",
-	open: func(s recipes.Client, path string, o options) (line, error) {
-		m, err := s.Slots(path, recipes.SemaphoreConfig{Permits: 1, Strategy: o.strategy, Data: []byte(o.data), Joined: o.joined})
-		return lineOfSlots(m, err)
-	}}
-
-func lineOfSlots(m recipes.Slots, err error) (line, error) {
-	return lineOf(m, err, recipes.Slots.Acquire, recipes.Slots.Contenders, recipes.SlotHold.Release)
-}
-
 // slotsTests tests what slots promise: the promises of a semaphore, and the numbers.
 func slotsTests() []test {
 	return append(forKinds(slotKind.by(recipes.Predecessor), lineTests()), []test{
@@ -76,8 +65,7 @@ func slotsTests() []test {
 			f.create(f.path("a"), "")
 			var contenders []line
 			for range 6 {
-				l := must.Get(lineOfSlots(f.slots(f.open(), permits), nil))(f)
-				contenders = append(contenders, l)
+				contenders = append(contenders, slotKind.with(f, f.open(), f.path("a"), options{Permits: permits}))
 			}
 			var mu sync.Mutex
 			var inside [permits]bool
@@ -211,7 +199,7 @@ func (f *fixture) isSlot(h recipes.SlotHold, want int) {
 	f.must(h.Write(f.ctx))
 }
 
-func (f *fixture) slotWaits(s recipes.Client, permits int) *waiter[recipes.SlotHold] {
+func (f *fixture) slotWaits(s recipes.Client, permits int) *waitingCall[recipes.SlotHold] {
 	f.Helper()
 	return waits(f, func(joined func(recipes.Place)) func(context.Context) (recipes.SlotHold, error) {
 		return f.slots(s, permits, joined).Acquire

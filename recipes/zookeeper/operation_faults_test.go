@@ -29,6 +29,7 @@ type fault struct {
 	first, then zkserver.Fault // at the request, and at the next one
 	cancels     bool           // the caller cancels when the server receives the request
 	slow        bool           // the answer waits until all goroutines wait
+	kills       bool           // the plugin is killed when the server receives the request
 	may         []error        // the errors that the call may return; it may also succeed
 }
 
@@ -49,6 +50,15 @@ var faults = []fault{
 	{name: "cancelled, and the reply lost after the commit", first: zkserver.Fault{DropReply: true}, cancels: true, may: []error{context.Canceled}},
 }
 
+// deaths are the faults of a victim whose session is open through a plugin. The next plugin resumes
+// the session, so no call fails, except that the outcome of a write may be unknown.
+var deaths = []fault{
+	{name: "plugin killed before the request", first: zkserver.Fault{CloseBefore: true}, kills: true},
+	{name: "plugin killed after the commit", first: zkserver.Fault{DropReply: true}, kills: true},
+	{name: "cancelled, and the plugin killed before the request", first: zkserver.Fault{CloseBefore: true}, cancels: true, kills: true, may: []error{context.Canceled}},
+	{name: "cancelled, and the plugin killed after the commit", first: zkserver.Fault{DropReply: true}, cancels: true, kills: true, may: []error{context.Canceled}},
+}
+
 func (f fault) expires() bool { return f.first.ExpireBefore || f.first.ExpireAfter }
 
 // answered reports whether every request gets an answer. Then the call must return a known
@@ -64,7 +74,7 @@ func (f fault) allows(err error) bool {
 
 // strike injects the fault at the session's request number at, counted from 1. With 0 it
 // injects none. It returns the count of the session's requests.
-func (f fault) strike(srv *zkserver.Server, s recipes.Session, at int64, cancel context.CancelFunc) *atomic.Int64 {
+func (f fault) strike(srv *zkserver.Server, s recipes.Session, at int64, cancel, kill func()) *atomic.Int64 {
 	requests, id := new(atomic.Int64), s.ID()
 	srv.SetFault(func(r zkserver.Request) zkserver.Fault {
 		if r.SessionID != id {
@@ -80,6 +90,9 @@ func (f fault) strike(srv *zkserver.Server, s recipes.Session, at int64, cancel 
 		first := f.first
 		if f.cancels {
 			cancel()
+		}
+		if f.kills {
+			kill()
 		}
 		if f.slow { // virtual time passes only when all goroutines wait
 			answer := make(chan struct{})
@@ -97,7 +110,7 @@ var thorough = testall.On()
 // sweep calls run without a fault, and then with faults at each of its requests. If not
 // thorough, it injects every fourth fault. At each request and in each test it begins with a
 // different one. run returns how many requests were sent. cases counts the runs with a fault.
-func sweep(t *testing.T, cases *atomic.Int64, run func(t *testing.T, f fault, at int64) (requests int64)) {
+func sweep(t *testing.T, faults []fault, cases *atomic.Int64, run func(t *testing.T, f fault, at int64) (requests int64)) {
 	requests := run(t, fault{}, 0)
 	if t.Failed() {
 		return
@@ -122,7 +135,13 @@ func sweep(t *testing.T, cases *atomic.Int64, run func(t *testing.T, f fault, at
 // An operation that meets a fault succeeds, or its error says what has happened. A failed
 // operation leaves nothing behind that others wait for, and can be repeated. No call hangs,
 // and nothing is granted twice.
-func TestEveryFaultAtEveryRequest(t *testing.T) {
+func TestEveryFaultAtEveryRequest(t *testing.T) { everyFault(t, onStage, faults) }
+
+// An operation survives the death of the plugin of its session. TestEveryFaultAtEveryRequest says
+// what that means.
+func TestADeathOfThePluginAtEveryRequest(t *testing.T) { everyFault(t, onPluginStage, deaths) }
+
+func everyFault(t *testing.T, on func(*testing.T, func(*stage)), faults []fault) {
 	var cases atomic.Int64
 	t.Run("operations", func(t *testing.T) {
 		// A parallel test of each operation would be a goroutine, whose stack running reads.
@@ -133,7 +152,10 @@ func TestEveryFaultAtEveryRequest(t *testing.T) {
 					o := all[i]
 					t.Run(o.name, func(t *testing.T) {
 						var clean run
-						sweep(t, &cases, func(t *testing.T, f fault, at int64) int64 { return o.meets(t, f, at, &clean) })
+						sweep(t, faults, &cases, func(t *testing.T, f fault, at int64) (requests int64) {
+							on(t, func(s *stage) { requests = o.meets(s, f, at, &clean) })
+							return requests
+						})
 					})
 				}
 			})
@@ -150,72 +172,77 @@ type run struct {
 
 // meets runs the operation with the fault at that request, and repeats it if it has failed.
 // clean is the result of a run without a fault.
-func (o operation) meets(t *testing.T, f fault, at int64, clean *run) (requests int64) {
-	onStage(t, func(s *stage) {
-		s.expires = f.expires()
-		do := o.prepare(s)
-		calm()
-		owned := s.owned()
-		acting, cancel := context.WithCancel(s.ctx)
-		defer cancel()
-		sent := f.strike(s.srv, s.victim, at, cancel)
-		err := s.acts(acting, do.act, do.happen)
-		requests = sent.Load()
-		calm()
-		s.srv.SetFault(nil)
-		cancel()
-		if at == 0 && err != nil {
-			s.Fatalf("without a fault: %v", err)
-		}
-		happened := do.happened != nil && do.happened()
-		do.judge(s, f, err, happened)
-		if err != nil && !happened {
-			for _, path := range s.owned() {
-				if !slices.Contains(owned, path) {
-					s.Errorf("left behind: %s", path)
-				}
+func (o operation) meets(s *stage, f fault, at int64, clean *run) (requests int64) {
+	s.expires = f.expires()
+	do := o.prepare(s)
+	calm()
+	owned := s.owned()
+	acting, cancel := context.WithCancel(s.ctx)
+	defer cancel()
+	sent := f.strike(s.srv, s.victim, at, cancel, s.kill)
+	err := s.acts(acting, do.act, do.happen)
+	requests = sent.Load()
+	if f.kills { // a call waits until the next plugin has resumed the session
+		_, unserved := s.victim.Contenders(s.ctx, "/other")
+		s.fails("the next plugin", unserved)
+	}
+	calm()
+	s.srv.SetFault(nil)
+	cancel()
+	if at == 0 && err != nil {
+		s.Fatalf("without a fault: %v", err)
+	}
+	happened := do.happened != nil && do.happened()
+	do.judge(s, f, err, happened)
+	if err != nil && !happened {
+		for _, path := range s.owned() {
+			if !slices.Contains(owned, path) {
+				s.Errorf("left behind: %s", path)
 			}
 		}
-		read := func() {
-			switch {
-			case do.answer == nil || err != nil:
-			case at == 0:
-				clean.answer = do.answer()
-			case do.answer() != clean.answer:
-				s.Errorf("the answer is %s; want %s", do.answer(), clean.answer)
-			}
+	}
+	read := func() {
+		switch {
+		case do.answer == nil || err != nil:
+		case at == 0:
+			clean.answer = do.answer()
+		case do.answer() != clean.answer:
+			s.Errorf("the answer is %s; want %s", do.answer(), clean.answer)
 		}
+	}
+	read()
+	if err != nil && do.failed != nil {
+		s.fails("after a failure", do.failed())
+	}
+	if (err != nil || do.answer != nil) && !s.lost() {
+		err = do.again(s, happened)
 		read()
-		if err != nil && do.failed != nil {
-			s.fails("after a failure", do.failed())
-		}
-		if (err != nil || do.answer != nil) && !s.lost() {
-			err = do.again(s, happened)
-			read()
-		}
-		if err == nil && do.end != nil && !s.lost() {
-			s.fails("at its end", do.end())
-		}
-		if do.after != nil {
-			s.fails("then another", do.after())
-		}
-		s.started.Wait()
-		if s.lost() {
-			return
-		}
-		calm()
-		if n := s.srv.CreationWatches(); n > 0 {
-			s.Errorf("%d watches remain on znodes that do not exist", n)
-		}
-		now := run{clean.answer, s.srv.Watches(), running(), s.left()}
-		if at == 0 {
-			*clean = now
-		}
-		if f.cancels || !f.answered() || do.happen != nil {
-			now.watches-- // one may remain on a znode that exists: the next wait uses it
-		}
-		now.compare(s, *clean)
-	})
+	}
+	if err == nil && do.end != nil && !s.lost() {
+		s.fails("at its end", do.end())
+	}
+	if do.after != nil {
+		s.fails("then another", do.after())
+	}
+	s.started.Wait()
+	if s.lost() {
+		return requests
+	}
+	calm()
+	if n := s.srv.CreationWatches(); n > 0 {
+		s.Errorf("%d watches remain on znodes that do not exist", n)
+	}
+	now := run{clean.answer, s.srv.Watches(), running(), s.left()}
+	if at == 0 {
+		*clean = now
+	}
+	if f.cancels || !f.answered() || do.happen != nil {
+		now.watches-- // one may remain on a znode that exists: the next wait uses it
+	}
+	if f.kills {
+		now.goroutines-- // a resumed session counts as one that has held something: a goroutine proves that
+	}
+	now.compare(s, *clean)
 	return requests
 }
 
@@ -259,7 +286,7 @@ func (do doing) judge(s *stage, f fault, err error, happened bool) {
 	switch {
 	case unknown && f.answered() && !f.cancels && !happened: // if it happened, its result may have been unreadable
 		s.Errorf("every request was answered, but the error is %v", err)
-	case unknown && do.happened == nil:
+	case unknown && do.happened == nil && !(f.kills && f.cancels):
 		s.Errorf("no outcome can be unknown, but the error is %v", err)
 	case !unknown && happened && !do.harmless:
 		s.Errorf("act was carried out, but the error is %v", err)
@@ -278,7 +305,8 @@ func (do doing) again(s *stage, happened bool) error {
 	}
 	err := s.acts(s.ctx, do.act, happen)
 	switch {
-	case do.stays && errors.Is(err, recipes.ErrThrottled):
+	case do.stays && (errors.Is(err, recipes.ErrThrottled) || s.host != nil && errors.Is(err, recipes.ErrUnknownOutcome)):
+	case s.host != nil && do.dropped != nil && errors.Is(err, do.dropped):
 	case happened && do.refused != nil:
 		if !errors.Is(err, do.refused) {
 			s.Errorf("again: %v; want %v", err, do.refused)
@@ -315,7 +343,10 @@ var stacks struct {
 	buffer []byte
 }
 
-// running counts the goroutines of the caller's bubble.
+// idle is the top of the stack of a goroutine that carry keeps for the next call.
+const idle = "]:\ngithub.com/zkrecipes/zkrecipes/internal/rpc/carry.(*workers).work("
+
+// running counts the goroutines of the caller's bubble, without idle ones.
 func running() int {
 	stacks.Lock()
 	defer stacks.Unlock()
@@ -327,5 +358,6 @@ func running() int {
 	all := stacks.buffer[:n]
 	header, _, _ := bytes.Cut(all, []byte("\n"))
 	_, bubble, _ := strings.Cut(string(header), "synctest bubble ")
-	return bytes.Count(all, []byte("synctest bubble "+bubble))
+	bubble = "synctest bubble " + bubble
+	return bytes.Count(all, []byte(bubble)) - bytes.Count(all, []byte(strings.TrimSuffix(bubble, "]:")+idle))
 }

@@ -14,6 +14,7 @@ import (
 	"time"
 
 	"github.com/zkrecipes/zkrecipes/internal/testing/must"
+	"github.com/zkrecipes/zkrecipes/internal/testing/supervised"
 	"github.com/zkrecipes/zkrecipes/internal/testing/zktest"
 	"github.com/zkrecipes/zkrecipes/internal/zkserver"
 	"github.com/zkrecipes/zkrecipes/recipes"
@@ -50,6 +51,7 @@ type doing struct {
 	once     bool         // act is not repeated if it was carried out
 	refused  error        // act returns it when it is repeated after it was carried out
 	stays    bool         // each later call returns the result of the first one
+	dropped  error        // act returns it when it is repeated after it was cancelled and its plugin has died
 	failed   func() error // prepares act and happen for another run; nil: happen runs once
 
 	end   func() error // gives back the grant of act
@@ -82,7 +84,8 @@ type stage struct {
 	*testing.T
 	ctx           context.Context // ends if the operation hangs
 	srv           *zkserver.Server
-	refuse        atomic.Bool // dial refuses connections
+	host          *supervised.Host // of the victim; nil: the victim has no plugin
+	refuse        atomic.Bool      // dial refuses connections
 	victim, other recipes.Client
 	started       sync.WaitGroup
 	expires       bool // the server expires the victim's session, which learns of it later
@@ -95,14 +98,26 @@ type stage struct {
 // hangs fails at once.
 const patience = 10 * time.Minute
 
-func onStage(t *testing.T, f func(s *stage)) {
+func onStage(t *testing.T, f func(s *stage)) { setUp(t, false, f) }
+
+// onPluginStage is onStage with a victim whose session is open through a plugin.
+func onPluginStage(t *testing.T, f func(s *stage)) { setUp(t, true, f) }
+
+func setUp(t *testing.T, plugin bool, f func(s *stage)) {
 	synctest.Test(t, func(t *testing.T) {
 		srv := zkserver.New(zkserver.Config{})
 		t.Cleanup(func() { srv.Close() })
 		ctx, end := context.WithTimeout(t.Context(), patience)
 		t.Cleanup(end)
 		s := &stage{T: t, ctx: ctx, srv: srv}
-		s.victim, s.other = s.session(), s.session()
+		s.other = s.session()
+		open := zookeeper.Dialer(s.dial).Open
+		if plugin {
+			s.host = supervised.New(s.dial)
+			s.Cleanup(s.host.Close)
+			open = s.host.Open
+		}
+		s.victim = s.open(open)
 		f(s)
 	})
 }
@@ -116,12 +131,18 @@ func (s *stage) dial(context.Context, string, string) (net.Conn, error) {
 	return client, nil
 }
 
-func (s *stage) session() recipes.Client {
+func (s *stage) session() recipes.Client { return s.open(zookeeper.Dialer(s.dial).Open) }
+
+func (s *stage) open(open recipes.Opener) recipes.Client {
+	s.Helper()
 	cfg := recipes.SessionConfig{Servers: []string{"server"}, SessionTimeout: 9 * time.Second, MaxPacket: 64 << 10}
-	opened := must.Get(zookeeper.Dialer(s.dial).Open(s.ctx, cfg))(s.T)
+	opened := must.Get(open(s.ctx, cfg))(s.T)
 	s.Cleanup(func() { opened.Close(context.Background()) })
 	return opened
 }
+
+// kill kills the plugin of the victim.
+func (s *stage) kill() { s.host.Kill() }
 
 // calm waits until all background work is done. The pauses between retries add up to less
 // than this second of virtual time.

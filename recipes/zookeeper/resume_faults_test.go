@@ -23,7 +23,7 @@ func TestEveryFaultAtEveryRequestOfAResume(t *testing.T) {
 	swept := func(t *testing.T, name string, run func(t *testing.T, f fault, at int64) int64) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			sweep(t, &cases, run)
+			sweep(t, faults, &cases, run)
 		})
 	}
 	t.Run("cases", func(t *testing.T) {
@@ -105,7 +105,7 @@ func sweepResume(t *testing.T, w way, at int64, f fault) int64 {
 	})
 	ctx, cancel := context.WithCancel(r.ctx)
 	defer cancel()
-	requests := f.strike(r.srv, r.victim, at, cancel)
+	requests := f.strike(r.srv, r.victim, at, cancel, nil)
 	resume := w.at(t, r.victim, stagePath).Resume
 	var taken recipes.Grant
 	call := func(ctx context.Context) (err error) {
@@ -145,7 +145,7 @@ func sweepResumeWaiting(t *testing.T, w way, at int64, f fault) int64 {
 	})
 	ctx, cancel := context.WithCancel(r.ctx)
 	defer cancel()
-	requests := f.strike(r.srv, r.victim, at, cancel)
+	requests := f.strike(r.srv, r.victim, at, cancel, nil)
 	granted := make(chan error, 1)
 	go func() {
 		g, err := w.resumeWaiting(ctx, r.victim, stagePath, place.Znode)

@@ -206,30 +206,15 @@ const cancelSize = 12
 //
 // A caller normally sends its own call: waking another goroutine takes longer than sending.
 // But a plugin that does not read must not block a caller whose context ends. So a caller
-// sends only while the socket is certain to accept the message. Beyond that, and while
-// another caller sends, sendRest sends. An answer proves that the plugin has read everything
-// up to its call.
+// sends only while the socket is certain to accept the message, and one message only. An answer
+// proves that the plugin has read everything up to its call.
 func (cs *Calls) put() {
-	if cs.sending {
-		cs.mu.Unlock()
-		return
-	}
-	cs.sending = true
+	defer cs.mu.Unlock()
+	own := 1
 	if cs.queued-cs.arrived > direct {
-		cs.mu.Unlock()
-		cs.rest <- struct{}{} // never blocks: sending allows one at a time
-		return
+		own = 0
 	}
-	m, _ := cs.batch()
-	cs.mu.Unlock()
-	_ = cs.framed.send(m) // read reports a broken connection
-	cs.mu.Lock()
-	more := len(cs.waiting.calls)+len(cs.waiting.cancels) > 0
-	cs.sending = more
-	cs.mu.Unlock()
-	if more {
-		cs.rest <- struct{}{}
-	}
+	cs.out.Flush(own)
 }
 
 // direct bounds the bytes in transit to the plugin with which a caller still sends its own
@@ -237,27 +222,17 @@ func (cs *Calls) put() {
 // than a KiB of that. So direct allows 80 of the smallest calls.
 const direct = 8 << 10
 
-// sendRest sends what callers may not send themselves: see put.
-func (cs *Calls) sendRest(ctx context.Context) {
-	for {
-		select {
-		case <-cs.rest:
-		case <-ctx.Done():
-			return
-		}
-		for {
-			cs.mu.Lock()
-			m, any := cs.batch()
-			cs.sending = any
-			cs.mu.Unlock()
-			if !any {
-				break
-			}
-			if cs.framed.send(m) != nil {
-				return // read reports the reason; what waits is never sent
-			}
-		}
+// rest sends what callers may not send themselves: see put. The caller holds mu.
+func (cs *Calls) rest(send func()) {
+	if cs.limits != nil {
+		cs.sender.Go(send)
 	}
+}
+
+// sent reports whether more waits to be sent. If the connection has ended, read reports it, and what
+// waits is never sent. The caller holds mu.
+func (cs *Calls) sent(*pb.CarryRequest, error) (more bool) {
+	return len(cs.waiting.calls)+len(cs.waiting.cancels) > 0
 }
 
 // batch takes what fits into one message, which is valid until the next call. The caller

@@ -41,17 +41,21 @@ type Calls struct {
 		cancels []uint64
 	}
 	message pb.CarryRequest // the message being sent; reused
-	sending bool            // a goroutine sends, and will send what waits
-	rest    chan struct{}   // makes sendRest send
-	queued  uint64          // bytes ever queued for sending
-	arrived uint64          // of these, the bytes that the plugin is known to have read
+	out     Sender[*pb.CarryRequest]
+	sender  sync.WaitGroup // the goroutine of rest
+	queued  uint64         // bytes ever queued for sending
+	arrived uint64         // of these, the bytes that the plugin is known to have read
 }
 
 func newCalls(c *Conn) *Calls {
 	cs := &Calls{
 		conn: c, settled: make(chan struct{}), broken: make(chan struct{}),
-		calls: make(map[uint64]*call), rest: make(chan struct{}, 1),
+		calls:  make(map[uint64]*call),
 		unused: sync.Pool{New: func() any { return &call{done: make(chan struct{}, 1)} }},
+	}
+	cs.out = Sender[*pb.CarryRequest]{
+		Mu: &cs.mu, Next: cs.batch, Sent: cs.sent, Rest: cs.rest,
+		Send: func(m *pb.CarryRequest) error { return cs.framed.send(m) },
 	}
 	cs.options = []grpc.CallOption{grpc.StaticMethod(), carried{by: cs}}
 	return cs
@@ -78,13 +82,11 @@ func (cs *Calls) Run(ctx context.Context) {
 		close(cs.settled)
 		return
 	}
-	var sender sync.WaitGroup
-	sender.Go(func() { cs.sendRest(ctx) })
 	close(cs.settled)
 	err = cs.read()
 	cs.end(err)
 	cancel()
-	sender.Wait()
+	cs.sender.Wait()
 }
 
 func (cs *Calls) open(ctx context.Context) (err error) {
@@ -190,7 +192,7 @@ func (cs *Calls) end(err error) {
 			c.err = UnsentError{gone}
 		}
 	}
-	cs.waiting.calls = nil // sendRest may still run
+	cs.waiting.calls = nil // another goroutine may still send
 	for _, c := range cs.calls {
 		c.err = cmp.Or(c.err, gone)
 		c.done <- struct{}{}

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"math"
 	"net"
 	"sync"
 	"time"
@@ -53,7 +54,8 @@ func (d *Dispatcher) serve(ctx context.Context, f *framed) error {
 		return err
 	}
 	ctx, cancel := context.WithCancel(ctx)
-	c := &carrier{Dispatcher: d, ctx: ctx, out: newOutbox(f), calls: make(map[uint64]context.CancelFunc)}
+	c := &carrier{Dispatcher: d, ctx: ctx, calls: make(map[uint64]context.CancelFunc)}
+	c.out = newOutbox(f, c.workers.running.Go)
 	defer c.workers.wait()
 	defer cancel()
 	for {
@@ -130,7 +132,7 @@ func (t task) run() {
 	cancel()
 	early.end()
 	c.end(id, payload)
-	c.out.put(a, nil)
+	c.out.put(a, math.MaxInt)
 }
 
 func (c *carrier) context(call *pb.Call) (context.Context, context.CancelFunc) {
@@ -197,7 +199,7 @@ func (r *running) early(m proto.Message) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	if c := r.carrier; !r.ended { // the call continues, and does not send for others for long
-		c.out.put(&pb.Answer{Id: r.id, Payload: payload, More: true}, c.workers.running.Go)
+		c.out.put(&pb.Answer{Id: r.id, Payload: payload, More: true}, 1)
 	}
 }
 

@@ -5,6 +5,7 @@ import (
 	"context"
 	"errors"
 	"io"
+	"math"
 	"net"
 	"slices"
 	"testing"
@@ -58,7 +59,7 @@ func FuzzPlugin(f *testing.F) {
 				}
 				answered[a.GetId()] = true
 			}
-		}))
+		}), nil)
 		c := &carrier{Dispatcher: d, ctx: t.Context(), out: out, calls: make(map[uint64]context.CancelFunc)}
 		var taken []uint64
 		for _, message := range cut(b) {
@@ -197,10 +198,10 @@ func (w writes) Write(p []byte) (int, error) {
 // An answer no longer counts after it was sent, whether it was sent whole or in parts.
 func TestSentAnswersDoNotCount(t *testing.T) {
 	parts := 0
-	o := newOutbox(sink(func(m *pb.CarryResponse) { parts += len(m.GetAnswers()) }))
-	o.put(&pb.Answer{Id: 1}, nil)
-	o.put(&pb.Answer{Id: 2, Payload: make([]byte, 5*part), Status: []byte("because")}, nil)
-	o.put(&pb.Answer{Id: 3, Status: []byte("because")}, nil)
+	o := newOutbox(sink(func(m *pb.CarryResponse) { parts += len(m.GetAnswers()) }), nil)
+	o.put(&pb.Answer{Id: 1}, math.MaxInt)
+	o.put(&pb.Answer{Id: 2, Payload: make([]byte, 5*part), Status: []byte("because")}, math.MaxInt)
+	o.put(&pb.Answer{Id: 3, Status: []byte("because")}, math.MaxInt)
 	if parts != 7 || o.bytes != 0 {
 		t.Errorf("%d parts were sent, and %d bytes are left", parts, o.bytes)
 	}
@@ -213,15 +214,15 @@ func TestACallThatContinuesSendsNoAnswersOfOthers(t *testing.T) {
 		continues, c := make(chan struct{}), new(carrier)
 		c.out = newOutbox(sink(func(m *pb.CarryResponse) {
 			if sent = append(sent, m.GetAnswers()[0].GetId()); len(sent) == 1 {
-				c.out.put(&pb.Answer{Id: 2}, nil)
+				c.out.put(&pb.Answer{Id: 2}, math.MaxInt)
 			} else {
 				<-continues
 			}
-		}))
+		}), c.workers.running.Go)
 		(&running{id: 1, carrier: c}).early(&pb.Answer{})
 		close(continues)
 		c.workers.wait()
-		if !slices.Equal(sent, []uint64{1, 2}) || c.out.sending || c.out.bytes != 0 {
+		if !slices.Equal(sent, []uint64{1, 2}) || c.out.out.sending || c.out.bytes != 0 {
 			t.Errorf("sent %v; %d bytes are left", sent, c.out.bytes)
 		}
 	})
@@ -229,7 +230,7 @@ func TestACallThatContinuesSendsNoAnswersOfOthers(t *testing.T) {
 
 // The wait for sent answers ends with the connection, because no more are sent.
 func TestAFailedOutboxEndsTheWait(t *testing.T) {
-	o := newOutbox(sink(func(*pb.CarryResponse) {}))
+	o := newOutbox(sink(func(*pb.CarryResponse) {}), nil)
 	o.bytes = MaxUnsent + 1
 	o.mu.Lock()
 	o.fail()

@@ -10,8 +10,8 @@ type outbox struct {
 	framed *framed
 
 	mu      sync.Mutex
-	read    sync.Cond        // signalled when bytes shrinks or failed is set
-	sending bool             // a goroutine sends, and will also send what waits
+	read    sync.Cond // signalled when bytes shrinks or failed is set
+	out     Sender[*pb.CarryResponse]
 	failed  bool             // the connection has ended
 	bytes   int              // size of the answers that wait or are being sent, by answerSize
 	huge    int              // size of the answer above MaxUnsent among them, or 0
@@ -20,9 +20,14 @@ type outbox struct {
 	cut     []*pb.Answer // long answers, sent in parts; each payload is what remains to be sent
 }
 
-func newOutbox(f *framed) *outbox {
+// newOutbox returns an outbox. rest runs a function in another goroutine.
+func newOutbox(f *framed, rest func(func())) *outbox {
 	o := &outbox{framed: f}
 	o.read.L = &o.mu
+	o.out = Sender[*pb.CarryResponse]{
+		Mu: &o.mu, Next: o.batch, Sent: o.sent, Rest: rest,
+		Send: func(m *pb.CarryResponse) error { return f.send(m) },
+	}
 	return o
 }
 
@@ -33,9 +38,8 @@ func newOutbox(f *framed) *outbox {
 // An answer above MaxUnsent, such as a long list, waits here for its turn, one at a time. It does not
 // count as too much.
 //
-// If rest is nil, put sends until nothing waits. Otherwise it sends at most one message, and
-// passes the function that sends the others to rest, which runs it in another goroutine.
-func (o *outbox) put(a *pb.Answer, rest func(func())) {
+// put sends at most most messages itself.
+func (o *outbox) put(a *pb.Answer, most int) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
 	huge := len(a.Payload) > MaxUnsent
@@ -59,50 +63,25 @@ func (o *outbox) put(a *pb.Answer, rest func(func())) {
 		o.whole = append(o.whole, a)
 	}
 	o.bytes += answerSize(a)
-	if o.sending {
-		return
-	}
-	o.sending = true
-	for o.sendOne() {
-		if rest != nil {
-			rest(func() {
-				o.mu.Lock()
-				defer o.mu.Unlock()
-				for o.sendOne() {
-				}
-			})
-			return
-		}
-	}
-}
-
-// sendOne sends one message of what waits, and reports whether more waits. The caller holds mu.
-func (o *outbox) sendOne() (more bool) {
-	m := o.batch()
-	o.mu.Unlock()
-	err := o.framed.send(m)
-	o.mu.Lock()
-	o.sent(m, err)
-	o.sending = len(o.whole)+len(o.cut) > 0
-	return o.sending
+	o.out.Flush(most)
 }
 
 // batch takes the answers for one message, which is valid until the next call. The caller holds
 // mu. Whole answers come first, followed by one part of a long answer. So no answer waits for a
 // long one, and a long one is not delayed for ever.
-func (o *outbox) batch() *pb.CarryResponse {
+func (o *outbox) batch() (m *pb.CarryResponse, ok bool) {
 	n, room := 0, part
 	for n < len(o.whole) && (n == 0 || room > 0) {
 		room -= answerSize(o.whole[n])
 		n++
 	}
-	m := &o.message
+	m = &o.message
 	m.Answers = append(m.Answers[:0], o.whole[:n]...)
 	o.whole = without(o.whole, n)
 	if len(o.cut) > 0 {
 		m.Answers = append(m.Answers, o.nextPart())
 	}
-	return m
+	return m, len(m.Answers) > 0
 }
 
 func answerSize(a *pb.Answer) int { return len(a.GetPayload()) + len(a.GetStatus()) + answerOverhead }
@@ -125,8 +104,9 @@ func (o *outbox) nextPart() *pb.Answer {
 	return next
 }
 
-// sent records that a message was sent, or could not be. The caller holds mu.
-func (o *outbox) sent(m *pb.CarryResponse, err error) {
+// sent records that a message was sent, or could not be, and reports whether more waits. The caller
+// holds mu.
+func (o *outbox) sent(m *pb.CarryResponse, err error) (more bool) {
 	before := o.bytes
 	for _, a := range m.GetAnswers() {
 		o.bytes -= answerSize(a)
@@ -137,6 +117,7 @@ func (o *outbox) sent(m *pb.CarryResponse, err error) {
 	if before > MaxUnsent {
 		o.read.Broadcast()
 	}
+	return len(o.whole)+len(o.cut) > 0
 }
 
 // fail drops what waits. The caller holds mu.

@@ -3,11 +3,14 @@ package client
 import (
 	"context"
 
-	"google.golang.org/protobuf/proto"
-
-	"github.com/zkrecipes/zkrecipes/internal/rpc/wire"
+	"github.com/zkrecipes/zkrecipes/internal/rpc/link"
 	pb "github.com/zkrecipes/zkrecipes/plugin/proto/zkrecipes/v1"
 	"github.com/zkrecipes/zkrecipes/recipes"
+)
+
+var (
+	barrierService       = pb.NewBarrierServiceClient(link.Router{})
+	doubleBarrierService = pb.NewDoubleBarrierServiceClient(link.Router{})
 )
 
 type barrier struct{ recipe }
@@ -21,20 +24,20 @@ func (s *session) Barrier(path string) (recipes.Barrier, error) {
 }
 
 func (b barrier) Set(ctx context.Context, data []byte) error {
-	return change(ctx, b.recipe, sentOnce, b.s.barriers.SetBarrier, &pb.SetBarrierRequest{Session: b.s.handle, Path: b.path, Data: data})
+	return change(ctx, b.recipe, link.Once(), barrierService.SetBarrier, &pb.SetBarrierRequest{Session: b.s.Handle(), Path: b.path, Data: data})
 }
 
 func (b barrier) Remove(ctx context.Context) error {
-	return change(ctx, b.recipe, sentOnce, b.s.barriers.RemoveBarrier, &pb.RemoveBarrierRequest{Session: b.s.handle, Path: b.path})
+	return change(ctx, b.recipe, link.Once(), barrierService.RemoveBarrier, &pb.RemoveBarrierRequest{Session: b.s.Handle(), Path: b.path})
 }
 
 func (b barrier) Wait(ctx context.Context) error {
-	_, err := read(ctx, b.recipe, b.s.barriers.WaitBarrier, &pb.WaitBarrierRequest{Session: b.s.handle, Path: b.path}, nothing)
+	_, err := read(ctx, b.recipe, barrierService.WaitBarrier, &pb.WaitBarrierRequest{Session: b.s.Handle(), Path: b.path}, nothing)
 	return err
 }
 
 func (b barrier) IsSet(ctx context.Context) (bool, error) {
-	return read(ctx, b.recipe, b.s.barriers.GetBarrier, &pb.GetBarrierRequest{Session: b.s.handle, Path: b.path}, (*pb.GetBarrierResponse).GetSet)
+	return read(ctx, b.recipe, barrierService.GetBarrier, &pb.GetBarrierRequest{Session: b.s.Handle(), Path: b.path}, (*pb.GetBarrierResponse).GetSet)
 }
 
 type doubleBarrier struct {
@@ -63,7 +66,7 @@ func (b doubleBarrier) Enter(ctx context.Context, data []byte) (recipes.Passage,
 }
 
 type passage struct {
-	*remoteGrant
+	*link.Grant
 	barrier doubleBarrier
 	members []string
 }
@@ -71,31 +74,10 @@ type passage struct {
 func (p *passage) Members() []string { return append([]string(nil), p.members...) }
 
 // Leave is repeated if its plugin ends and the session continues. While it runs, the next
-// plugin resumes the member as a leaving one. After an error no plugin resumes the member,
-// and DropRest deletes its znode.
+// plugin resumes the member as a leaving one.
 func (p *passage) Leave(ctx context.Context) error {
-	p.s.checkClock()
-	p.leave()
-	p.lose(recipes.ErrReleased)
-	err := p.s.complete(ctx, callOptions{}, func(ctx context.Context) error {
-		_, err := p.s.doubleBarriers.LeaveDoubleBarrier(ctx, &pb.LeaveDoubleBarrierRequest{Session: p.s.handle, RequestId: p.id})
-		return err
-	})
-	p.s.forget(p.id)
-	if err == nil {
-		return nil
-	}
-	if _, answered := wire.Error(err); !answered || p.s.resumable {
-		p.s.abandon(p.id) // the call may not have reached the plugin that has the member now
-	}
-	return notHeld(p.s.explain(ctx, p.barrier.what+": leave", err))
-}
-
-// leave makes the next plugin resume the member as a leaving one.
-func (p *passage) leave() {
-	p.s.mu.Lock()
-	defer p.s.mu.Unlock()
-	p.request = proto.CloneOf(p.request)
-	p.request.GetDoubleBarrier().Leaving = p.members
-	p.s.endGrant(p.id)
+	leaving := p.Request()
+	leaving.GetDoubleBarrier().Leaving = p.members
+	return link.Leave(ctx, p.Grant, p.barrier.what+": leave", leaving, doubleBarrierService.LeaveDoubleBarrier,
+		&pb.LeaveDoubleBarrierRequest{Session: p.barrier.s.Handle(), RequestId: p.ID()})
 }

@@ -5,9 +5,18 @@ import (
 	"fmt"
 	"path"
 
+	"github.com/zkrecipes/zkrecipes/internal/rpc/link"
 	"github.com/zkrecipes/zkrecipes/internal/rpc/wire"
 	pb "github.com/zkrecipes/zkrecipes/plugin/proto/zkrecipes/v1"
 	"github.com/zkrecipes/zkrecipes/recipes"
+)
+
+var (
+	namesService         = pb.NewNamesServiceClient(link.Router{})
+	groupService         = pb.NewGroupServiceClient(link.Router{})
+	configurationService = pb.NewConfigurationServiceClient(link.Router{})
+	counterService       = pb.NewCounterServiceClient(link.Router{})
+	latchService         = pb.NewLatchServiceClient(link.Router{})
 )
 
 type names struct{ recipe }
@@ -37,43 +46,43 @@ func (n names) Register(ctx context.Context, name string, data []byte) (recipes.
 }
 
 func (n names) RegisterPersistent(ctx context.Context, name string, data []byte) error {
-	return change(ctx, n.name(name), sentOnce, n.s.names.RegisterName,
-		&pb.RegisterNameRequest{Session: n.s.handle, Path: n.path, Name: name, Data: data})
+	return change(ctx, n.name(name), link.Once(), namesService.RegisterName,
+		&pb.RegisterNameRequest{Session: n.s.Handle(), Path: n.path, Name: name, Data: data})
 }
 
 func (n names) Unregister(ctx context.Context, name string, token recipes.Token) error {
-	return change(ctx, n.name(name), sentOnce, n.s.names.UnregisterName, &pb.UnregisterNameRequest{
-		Session: n.s.handle, Path: n.path, Name: name, Token: int64(token),
+	return change(ctx, n.name(name), link.Once(), namesService.UnregisterName, &pb.UnregisterNameRequest{
+		Session: n.s.Handle(), Path: n.path, Name: name, Token: int64(token),
 	})
 }
 
 func (n names) Lookup(ctx context.Context, name string) (recipes.Record, error) {
-	return read(ctx, n.name(name), n.s.names.LookupName, &pb.LookupNameRequest{Session: n.s.handle, Path: n.path, Name: name},
+	return read(ctx, n.name(name), namesService.LookupName, &pb.LookupNameRequest{Session: n.s.Handle(), Path: n.path, Name: name},
 		func(a *pb.LookupNameResponse) recipes.Record { return wire.Record(a.GetRecord()) })
 }
 
 func (n names) List(ctx context.Context) ([]recipes.Record, error) {
-	return read(ctx, n.recipe, n.s.names.ListNames, &pb.ListNamesRequest{Session: n.s.handle, Path: n.path},
+	return read(ctx, n.recipe, namesService.ListNames, &pb.ListNamesRequest{Session: n.s.Handle(), Path: n.path},
 		func(a *pb.ListNamesResponse) []recipes.Record { return wire.Each(a.GetRecords(), wire.Record) })
 }
 
 func (n names) Watch(ctx context.Context, name string) (<-chan recipes.Record, error) {
-	return follow(ctx, n.name(name), n.s.names.WatchName, &pb.WatchNameRequest{Session: n.s.handle, Path: n.path, Name: name},
+	return follow(ctx, n.name(name), namesService.WatchName, &pb.WatchNameRequest{Session: n.s.Handle(), Path: n.path, Name: name},
 		func(m *pb.WatchNameResponse) recipes.Record { return wire.Record(m.GetRecord()) })
 }
 
 type registration struct {
-	*remoteGrant
+	*link.Grant
 	name string
 }
 
 func (r registration) Name() string { return r.name }
 
 func (r registration) Update(ctx context.Context, data []byte) error {
-	return writeAs(ctx, r.remoteGrant, "update", r.s.names.UpdateName, &pb.UpdateNameRequest{Session: r.s.handle, RequestId: r.id, Data: data})
+	return link.WriteAs(ctx, r.Grant, "update", namesService.UpdateName, &pb.UpdateNameRequest{Session: r.Session().Handle(), RequestId: r.ID(), Data: data})
 }
 
-func (r registration) Unregister(ctx context.Context) error { return r.releaseGrant(ctx) }
+func (r registration) Unregister(ctx context.Context) error { return r.ReleaseGrant(ctx) }
 
 type group struct {
 	recipe
@@ -101,21 +110,21 @@ func (g group) Join(ctx context.Context, data []byte) (recipes.Membership, error
 	return membership{member}, nil
 }
 
-type membership struct{ *remoteGrant }
+type membership struct{ *link.Grant }
 
 func (m membership) Update(ctx context.Context, data []byte) error {
-	return writeAs(ctx, m.remoteGrant, "update", m.s.groups.Update, &pb.UpdateRequest{Session: m.s.handle, RequestId: m.id, Data: data})
+	return link.WriteAs(ctx, m.Grant, "update", groupService.Update, &pb.UpdateRequest{Session: m.Session().Handle(), RequestId: m.ID(), Data: data})
 }
 
-func (m membership) Leave(ctx context.Context) error { return m.releaseGrant(ctx) }
+func (m membership) Leave(ctx context.Context) error { return m.ReleaseGrant(ctx) }
 
 func (g group) Members(ctx context.Context) ([]recipes.Member, error) {
-	return read(ctx, g.recipe, g.s.groups.Members, &pb.MembersRequest{Session: g.s.handle, Path: g.path, Dialect: g.dialect},
+	return read(ctx, g.recipe, groupService.Members, &pb.MembersRequest{Session: g.s.Handle(), Path: g.path, Dialect: g.dialect},
 		func(a *pb.MembersResponse) []recipes.Member { return wire.Each(a.GetMembers(), wire.Member) })
 }
 
 func (g group) Watch(ctx context.Context) (<-chan []recipes.Member, error) {
-	return follow(ctx, g.recipe, g.s.groups.WatchMembers, &pb.WatchMembersRequest{Session: g.s.handle, Path: g.path, Dialect: g.dialect},
+	return follow(ctx, g.recipe, groupService.WatchMembers, &pb.WatchMembersRequest{Session: g.s.Handle(), Path: g.path, Dialect: g.dialect},
 		func(m *pb.WatchMembersResponse) []recipes.Member { return wire.Each(m.GetMembers(), wire.Member) })
 }
 
@@ -136,19 +145,19 @@ func (c configuration) key(key string) recipe {
 }
 
 func (c configuration) Get(ctx context.Context, key string) (recipes.Entry, error) {
-	return read(ctx, c.key(key), c.s.configurations.GetKey, &pb.GetKeyRequest{Session: c.s.handle, Path: c.path, Key: key},
+	return read(ctx, c.key(key), configurationService.GetKey, &pb.GetKeyRequest{Session: c.s.Handle(), Path: c.path, Key: key},
 		func(a *pb.GetKeyResponse) recipes.Entry { return wire.Entry(a.GetEntry()) })
 }
 
 func (c configuration) Set(ctx context.Context, key string, value []byte, expected recipes.Revision) (recipes.Revision, error) {
-	return write(ctx, c.key(key), sentOnce, c.s.configurations.SetKey, &pb.SetKeyRequest{
-		Session: c.s.handle, Path: c.path, Key: key, Value: value, Expected: int64(expected),
+	return write(ctx, c.key(key), link.Once(), configurationService.SetKey, &pb.SetKeyRequest{
+		Session: c.s.Handle(), Path: c.path, Key: key, Value: value, Expected: int64(expected),
 	}, func(a *pb.SetKeyResponse) recipes.Revision { return recipes.Revision(a.GetRevision()) })
 }
 
 func (c configuration) Delete(ctx context.Context, key string, expected recipes.Revision) error {
-	return change(ctx, c.key(key), sentOnce, c.s.configurations.DeleteKey,
-		&pb.DeleteKeyRequest{Session: c.s.handle, Path: c.path, Key: key, Expected: int64(expected)})
+	return change(ctx, c.key(key), link.Once(), configurationService.DeleteKey,
+		&pb.DeleteKeyRequest{Session: c.s.Handle(), Path: c.path, Key: key, Expected: int64(expected)})
 }
 
 func (c configuration) Key(op recipes.Op) (recipes.Op, error) {
@@ -160,17 +169,17 @@ func (c configuration) Key(op recipes.Op) (recipes.Op, error) {
 }
 
 func (c configuration) Snapshot(ctx context.Context) ([]recipes.Entry, error) {
-	return read(ctx, c.recipe, c.s.configurations.SnapshotKeys, &pb.SnapshotKeysRequest{Session: c.s.handle, Path: c.path},
+	return read(ctx, c.recipe, configurationService.SnapshotKeys, &pb.SnapshotKeysRequest{Session: c.s.Handle(), Path: c.path},
 		func(a *pb.SnapshotKeysResponse) []recipes.Entry { return wire.Each(a.GetEntries(), wire.Entry) })
 }
 
 func (c configuration) Watch(ctx context.Context, key string) (<-chan recipes.Entry, error) {
-	return follow(ctx, c.key(key), c.s.configurations.WatchKey, &pb.WatchKeyRequest{Session: c.s.handle, Path: c.path, Key: key},
+	return follow(ctx, c.key(key), configurationService.WatchKey, &pb.WatchKeyRequest{Session: c.s.Handle(), Path: c.path, Key: key},
 		func(m *pb.WatchKeyResponse) recipes.Entry { return wire.Entry(m.GetEntry()) })
 }
 
 func (c configuration) WatchTree(ctx context.Context) (<-chan []recipes.Entry, error) {
-	return follow(ctx, c.recipe, c.s.configurations.WatchKeys, &pb.WatchKeysRequest{Session: c.s.handle, Path: c.path},
+	return follow(ctx, c.recipe, configurationService.WatchKeys, &pb.WatchKeysRequest{Session: c.s.Handle(), Path: c.path},
 		func(m *pb.WatchKeysResponse) []recipes.Entry { return wire.Each(m.GetEntries(), wire.Entry) })
 }
 
@@ -185,13 +194,13 @@ func (s *session) Counter(path string, cfg recipes.CounterConfig) (recipes.Count
 }
 
 func (c counter) Get(ctx context.Context) (int64, error) {
-	return read(ctx, c.recipe, c.s.counters.GetCount,
-		&pb.GetCountRequest{Session: c.s.handle, Path: c.path, Dialect: c.dialect}, (*pb.GetCountResponse).GetCount)
+	return read(ctx, c.recipe, counterService.GetCount,
+		&pb.GetCountRequest{Session: c.s.Handle(), Path: c.path, Dialect: c.dialect}, (*pb.GetCountResponse).GetCount)
 }
 
 func (c counter) Add(ctx context.Context, delta int64) (int64, error) {
-	return write(ctx, c.recipe, sentOnce, c.s.counters.AddCount,
-		&pb.AddCountRequest{Session: c.s.handle, Path: c.path, Delta: delta, Dialect: c.dialect}, (*pb.AddCountResponse).GetCount)
+	return write(ctx, c.recipe, link.Once(), counterService.AddCount,
+		&pb.AddCountRequest{Session: c.s.Handle(), Path: c.path, Delta: delta, Dialect: c.dialect}, (*pb.AddCountResponse).GetCount)
 }
 
 type latch struct {
@@ -208,16 +217,16 @@ func (s *session) Latch(path string, cfg recipes.LatchConfig) (recipes.Latch, er
 }
 
 func (l latch) Count(ctx context.Context) (int64, error) {
-	return read(ctx, l.recipe, l.s.latches.GetLatch,
-		&pb.GetLatchRequest{Session: l.s.handle, Path: l.path, Count: l.count}, (*pb.GetLatchResponse).GetRemaining)
+	return read(ctx, l.recipe, latchService.GetLatch,
+		&pb.GetLatchRequest{Session: l.s.Handle(), Path: l.path, Count: l.count}, (*pb.GetLatchResponse).GetRemaining)
 }
 
 func (l latch) CountDown(ctx context.Context) (int64, error) {
-	return write(ctx, l.recipe, sentOnce, l.s.latches.CountDownLatch,
-		&pb.CountDownLatchRequest{Session: l.s.handle, Path: l.path, Count: l.count}, (*pb.CountDownLatchResponse).GetRemaining)
+	return write(ctx, l.recipe, link.Once(), latchService.CountDownLatch,
+		&pb.CountDownLatchRequest{Session: l.s.Handle(), Path: l.path, Count: l.count}, (*pb.CountDownLatchResponse).GetRemaining)
 }
 
 func (l latch) Wait(ctx context.Context) error {
-	_, err := read(ctx, l.recipe, l.s.latches.WaitLatch, &pb.WaitLatchRequest{Session: l.s.handle, Path: l.path, Count: l.count}, nothing)
+	_, err := read(ctx, l.recipe, latchService.WaitLatch, &pb.WaitLatchRequest{Session: l.s.Handle(), Path: l.path, Count: l.count}, nothing)
 	return err
 }

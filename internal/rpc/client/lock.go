@@ -4,10 +4,13 @@ import (
 	"context"
 	"fmt"
 
+	"github.com/zkrecipes/zkrecipes/internal/rpc/link"
 	"github.com/zkrecipes/zkrecipes/internal/rpc/wire"
 	pb "github.com/zkrecipes/zkrecipes/plugin/proto/zkrecipes/v1"
 	"github.com/zkrecipes/zkrecipes/recipes"
 )
+
+var electionService = pb.NewElectionServiceClient(link.Router{})
 
 // queued is a recipe whose contenders wait in line for an H.
 type queued[H any] struct {
@@ -15,7 +18,7 @@ type queued[H any] struct {
 	name   string // in the metrics
 	kind   recipes.Kind
 	joined func(recipes.Place)
-	hold   func(*remoteGrant, *pb.AcquireResponse) H
+	hold   func(granted) H
 	ask    *pb.AcquireRequest // the data and the recipe
 }
 
@@ -28,18 +31,25 @@ func (q queued[H]) acquire(ctx context.Context, try bool) (none H, err error) {
 	if err != nil {
 		return none, err
 	}
-	return q.hold(g, a), nil
+	return q.hold(granted{g, ask, a}), nil
 }
 
 func (q queued[H]) Contenders(ctx context.Context) ([]recipes.Contender, error) {
 	return q.line(ctx, q.kind)
 }
 
-type hold struct{ *remoteGrant }
+// granted is a grant with its request and its answer.
+type granted struct {
+	*link.Grant
+	ask    *pb.AcquireRequest
+	answer *pb.AcquireResponse
+}
 
-func newHold(g *remoteGrant, _ *pb.AcquireResponse) recipes.Hold { return hold{g} }
+type hold struct{ *link.Grant }
 
-func (h hold) Release(ctx context.Context) error { return h.releaseGrant(ctx) }
+func newHold(g granted) recipes.Hold { return hold{g.Grant} }
+
+func (h hold) Release(ctx context.Context) error { return h.ReleaseGrant(ctx) }
 
 func (s *session) Lock(path string, cfg recipes.LockConfig) (recipes.Lock, error) {
 	r, err := s.at("lock", path, cfg.Dialect, normalize(&cfg.Strategy))
@@ -70,8 +80,8 @@ type slotHold struct {
 	slot int
 }
 
-func newSlotHold(g *remoteGrant, a *pb.AcquireResponse) recipes.SlotHold {
-	return slotHold{hold{g}, int(a.GetSlot())}
+func newSlotHold(g granted) recipes.SlotHold {
+	return slotHold{hold{g.Grant}, int(g.answer.GetSlot())}
 }
 
 func (h slotHold) Slot() int { return h.slot }
@@ -94,13 +104,13 @@ type election struct {
 	cfg recipes.ElectionConfig
 }
 
-type leadership struct{ *remoteGrant }
+type leadership struct{ *link.Grant }
 
-func (l leadership) Resign(ctx context.Context) error { return l.releaseGrant(ctx) }
+func (l leadership) Resign(ctx context.Context) error { return l.ReleaseGrant(ctx) }
 
 func (l leadership) Acknowledge(ctx context.Context, data []byte) error {
-	return writeAs(ctx, l.remoteGrant, "acknowledge", l.s.elections.Acknowledge,
-		&pb.AcknowledgeRequest{Session: l.s.handle, RequestId: l.id, Data: data})
+	return link.WriteAs(ctx, l.Grant, "acknowledge", electionService.Acknowledge,
+		&pb.AcknowledgeRequest{Session: l.Session().Handle(), RequestId: l.ID(), Data: data})
 }
 
 func (s *session) Election(path string, cfg recipes.ElectionConfig) (recipes.Election, error) {
@@ -121,12 +131,12 @@ func (e election) Campaign(ctx context.Context, proposal []byte) (recipes.Leader
 }
 
 func (e election) Leader(ctx context.Context) (recipes.Leader, error) {
-	return read(ctx, e.recipe, e.s.elections.Leader, &pb.LeaderRequest{Session: e.s.handle, Path: e.path, Dialect: e.dialect},
+	return read(ctx, e.recipe, electionService.Leader, &pb.LeaderRequest{Session: e.s.Handle(), Path: e.path, Dialect: e.dialect},
 		func(a *pb.LeaderResponse) recipes.Leader { return wire.Leader(a.GetLeader()) })
 }
 
 func (e election) Acknowledged(ctx context.Context) (recipes.Leader, error) {
-	return read(ctx, e.recipe, e.s.elections.Acknowledged, &pb.AcknowledgedRequest{Session: e.s.handle, Path: e.path, Dialect: e.dialect},
+	return read(ctx, e.recipe, electionService.Acknowledged, &pb.AcknowledgedRequest{Session: e.s.Handle(), Path: e.path, Dialect: e.dialect},
 		func(a *pb.AcknowledgedResponse) recipes.Leader { return wire.Leader(a.GetLeader()) })
 }
 
@@ -135,6 +145,6 @@ func (e election) Candidates(ctx context.Context) ([]recipes.Contender, error) {
 }
 
 func (e election) Observe(ctx context.Context) (<-chan recipes.Leader, error) {
-	return follow(ctx, e.recipe, e.s.elections.Observe, &pb.ObserveRequest{Session: e.s.handle, Path: e.path, Dialect: e.dialect},
+	return follow(ctx, e.recipe, electionService.Observe, &pb.ObserveRequest{Session: e.s.Handle(), Path: e.path, Dialect: e.dialect},
 		func(m *pb.ObserveResponse) recipes.Leader { return wire.Leader(m.GetLeader()) })
 }

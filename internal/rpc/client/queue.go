@@ -4,9 +4,15 @@ import (
 	"context"
 	"fmt"
 
+	"github.com/zkrecipes/zkrecipes/internal/rpc/link"
 	"github.com/zkrecipes/zkrecipes/internal/rpc/wire"
 	pb "github.com/zkrecipes/zkrecipes/plugin/proto/zkrecipes/v1"
 	"github.com/zkrecipes/zkrecipes/recipes"
+)
+
+var (
+	grantService = pb.NewGrantServiceClient(link.Router{})
+	queueService = pb.NewQueueServiceClient(link.Router{})
 )
 
 // queue is the common part of queues and priority queues.
@@ -14,6 +20,7 @@ type queue struct {
 	recipe
 	cfg      recipes.QueueConfig
 	priority bool
+	received *received // of the session
 }
 
 type fifo struct{ *queue }
@@ -38,7 +45,7 @@ func (s *session) PriorityQueue(path string, cfg recipes.QueueConfig) (recipes.P
 
 func (s *session) queue(path string, cfg recipes.QueueConfig, priority bool) (*queue, error) {
 	r, err := s.at("queue", path, cfg.Dialect, cfg.Validate())
-	return &queue{r, cfg, priority}, err
+	return &queue{r, cfg, priority, &s.received}, err
 }
 
 func (q fifo) Put(ctx context.Context, data []byte) (recipes.ElementID, error) {
@@ -71,9 +78,9 @@ func (q *queue) put(ctx context.Context, priority int, data [][]byte) ([]recipes
 	if len(data) == 0 {
 		return nil, nil
 	}
-	id := q.s.requestID()
-	return write(ctx, q.recipe, sentOnce.abandonable(id), q.s.queues.PutElements, &pb.PutElementsRequest{
-		Session: q.s.handle, Path: q.path, Dialect: q.dialect, Queue: q.message(), Priority: int32(priority), Data: data, RequestId: id,
+	id := q.s.RequestID()
+	return write(ctx, q.recipe, link.Once().Abandonable(id), queueService.PutElements, &pb.PutElementsRequest{
+		Session: q.s.Handle(), Path: q.path, Dialect: q.dialect, Queue: q.message(), Priority: int32(priority), Data: data, RequestId: id,
 	}, func(a *pb.PutElementsResponse) []recipes.ElementID { return wire.ElementIDs(a.GetIds(), len(data)) })
 }
 
@@ -85,20 +92,20 @@ func (q *queue) Receive(ctx context.Context) (recipes.Delivery, error) {
 		return nil, err
 	}
 	d := a.GetDelivery()
-	return &delivery{remoteGrant: g, done: make(chan struct{}), element: wire.Element(d.GetElement()), attempt: int(d.GetAttempt())}, nil
+	return newDelivery(g, d.GetElement(), d.GetAttempt()), nil
 }
 
 func (q *queue) Peek(ctx context.Context) (recipes.Element, error) {
-	return read(ctx, q.recipe, q.s.queues.PeekElement, &pb.PeekElementRequest{Session: q.s.handle, Path: q.path, Dialect: q.dialect, Queue: q.message()},
+	return read(ctx, q.recipe, queueService.PeekElement, &pb.PeekElementRequest{Session: q.s.Handle(), Path: q.path, Dialect: q.dialect, Queue: q.message()},
 		func(a *pb.PeekElementResponse) recipes.Element { return wire.Element(a.GetElement()) })
 }
 
 func (q *queue) Len(ctx context.Context) (int, error) {
-	return read(ctx, q.recipe, q.s.queues.CountElements, &pb.CountElementsRequest{Session: q.s.handle, Path: q.path, Dialect: q.dialect, Queue: q.message()},
+	return read(ctx, q.recipe, queueService.CountElements, &pb.CountElementsRequest{Session: q.s.Handle(), Path: q.path, Dialect: q.dialect, Queue: q.message()},
 		func(a *pb.CountElementsResponse) int { return int(a.GetCount()) })
 }
 
 func (q *queue) DeadLetters(ctx context.Context) ([]recipes.Element, error) {
-	return read(ctx, q.recipe, q.s.queues.ListDeadLetters, &pb.ListDeadLettersRequest{Session: q.s.handle, Path: q.path, Dialect: q.dialect, Queue: q.message()},
+	return read(ctx, q.recipe, queueService.ListDeadLetters, &pb.ListDeadLettersRequest{Session: q.s.Handle(), Path: q.path, Dialect: q.dialect, Queue: q.message()},
 		func(a *pb.ListDeadLettersResponse) []recipes.Element { return wire.Each(a.GetElements(), wire.Element) })
 }

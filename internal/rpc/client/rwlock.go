@@ -6,10 +6,13 @@ import (
 	"sync"
 	"sync/atomic"
 
+	"github.com/zkrecipes/zkrecipes/internal/rpc/link"
 	"github.com/zkrecipes/zkrecipes/internal/rpc/wire"
 	pb "github.com/zkrecipes/zkrecipes/plugin/proto/zkrecipes/v1"
 	"github.com/zkrecipes/zkrecipes/recipes"
 )
+
+var readWriteLockService = pb.NewReadWriteLockServiceClient(link.Router{})
 
 // readWriteLock is a shared lock, with H a recipes.SharedHold, or a priority lock.
 type readWriteLock[H any] struct {
@@ -18,7 +21,7 @@ type readWriteLock[H any] struct {
 	reader, writer queued[H]
 }
 
-func newReadWriteLock[H any](r recipe, kind recipes.Kind, joined func(recipes.Place), hold func(*remoteGrant, *pb.AcquireResponse) H, read, write *pb.AcquireRequest) readWriteLock[H] {
+func newReadWriteLock[H any](r recipe, kind recipes.Kind, joined func(recipes.Place), hold func(granted) H, read, write *pb.AcquireRequest) readWriteLock[H] {
 	return readWriteLock[H]{
 		recipe: r, kind: kind,
 		reader: queued[H]{r, string(kind), kind, joined, hold, read},
@@ -71,8 +74,8 @@ func (l readWriteLock[H]) RevokeForced(ctx context.Context, znode string) error 
 }
 
 func (l readWriteLock[H]) revoke(ctx context.Context, znode string, force bool) error {
-	_, err := read(ctx, l.about("revoke "+znode), l.s.readWriteLocks.Revoke, &pb.RevokeRequest{ // may be repeated
-		Session: l.s.handle, Path: l.path, Znode: znode, Force: force, Kind: string(l.kind), Dialect: l.dialect,
+	_, err := read(ctx, l.about("revoke "+znode), readWriteLockService.Revoke, &pb.RevokeRequest{ // may be repeated
+		Session: l.s.Handle(), Path: l.path, Znode: znode, Force: force, Kind: string(l.kind), Dialect: l.dialect,
 	}, nothing)
 	return err
 }
@@ -84,8 +87,8 @@ type sharedHold struct {
 	downgraded atomic.Bool
 }
 
-func newSharedHold(g *remoteGrant, _ *pb.AcquireResponse) recipes.SharedHold {
-	return &sharedHold{hold: hold{g}, revocation: newRevocation(g), writer: g.request.GetSharedLock().GetMode() == pb.Mode_MODE_WRITE}
+func newSharedHold(g granted) recipes.SharedHold {
+	return &sharedHold{hold: hold{g.Grant}, revocation: newRevocation(g.Grant), writer: g.ask.GetSharedLock().GetMode() == pb.Mode_MODE_WRITE}
 }
 
 func (h *sharedHold) Mode() recipes.Mode {
@@ -96,7 +99,7 @@ func (h *sharedHold) Mode() recipes.Mode {
 }
 
 func (h *sharedHold) Downgrade(ctx context.Context) error {
-	what := "downgrade " + h.znode
+	what := "downgrade " + h.Znode()
 	if !h.writer {
 		return fmt.Errorf("%s: %w: it is a read lock", what, recipes.ErrInvalid)
 	}
@@ -104,10 +107,10 @@ func (h *sharedHold) Downgrade(ctx context.Context) error {
 	if err := h.Err(); err != nil {
 		return fmt.Errorf("%s: %w", what, err)
 	}
-	_, err := read(ctx, recipe{s: h.s, what: what}, h.s.readWriteLocks.Downgrade, // may be repeated
-		&pb.DowngradeRequest{Session: h.s.handle, RequestId: h.id}, nothing)
-	h.judge(err)
-	return notHeld(err)
+	_, err := read(ctx, recipe{s: h.Session(), what: what}, readWriteLockService.Downgrade, // may be repeated
+		&pb.DowngradeRequest{Session: h.Session().Handle(), RequestId: h.ID()}, nothing)
+	h.Judge(err)
+	return link.NotHeld(err)
 }
 
 type priorityHold struct {
@@ -116,57 +119,43 @@ type priorityHold struct {
 	mode recipes.Mode
 }
 
-func newPriorityHold(g *remoteGrant, _ *pb.AcquireResponse) recipes.PriorityHold {
-	return &priorityHold{hold: hold{g}, revocation: newRevocation(g), mode: wire.Mode(g.request.GetPriorityLock().GetMode())}
+func newPriorityHold(g granted) recipes.PriorityHold {
+	return &priorityHold{hold: hold{g.Grant}, revocation: newRevocation(g.Grant), mode: wire.Mode(g.ask.GetPriorityLock().GetMode())}
 }
 
 func (h *priorityHold) Mode() recipes.Mode { return h.mode }
 
 func (h *priorityHold) HandOff(ctx context.Context, successor string) error {
-	err := writeAs(ctx, h.remoteGrant, "handoff", h.s.readWriteLocks.HandOff,
-		&pb.HandOffRequest{Session: h.s.handle, RequestId: h.id, Successor: successor})
+	err := link.WriteAs(ctx, h.Grant, "handoff", readWriteLockService.HandOff,
+		&pb.HandOffRequest{Session: h.Session().Handle(), RequestId: h.ID(), Successor: successor})
 	if err == nil {
-		h.s.forget(h.id)
-		h.lose(recipes.ErrReleased)
+		h.Forget()
+		h.Lose(recipes.ErrReleased)
 	}
 	return err
 }
 
 // revocation notifies the holder of a request to release its grant.
 type revocation struct {
-	g       *remoteGrant
+	g       *link.Grant
 	once    sync.Once
 	revoked chan struct{}
 }
 
-func newRevocation(g *remoteGrant) *revocation {
+func newRevocation(g *link.Grant) *revocation {
 	return &revocation{g: g, revoked: make(chan struct{})}
 }
 
 // Revoked starts, on the first call, a call to the plugin that returns when a revocation is
 // requested. The wait ends with the grant.
 func (r *revocation) Revoked() <-chan struct{} {
-	r.once.Do(func() { r.g.s.spawn(r.await) })
+	r.once.Do(func() { r.g.Session().Spawn(r.await) })
 	return r.revoked
 }
 
 func (r *revocation) await() {
-	s := r.g.s
-	wait, cancel := context.WithCancel(s.over)
-	defer cancel()
-	go func() { // ends with this call at the latest
-		select {
-		case <-r.g.lost:
-			cancel()
-		case <-wait.Done():
-		}
-	}()
-	err := s.persist(wait, callOptions{}, func(ctx context.Context) error {
-		_, err := s.readWriteLocks.AwaitRevocation(ctx, &pb.AwaitRevocationRequest{Session: s.handle, RequestId: r.g.id})
-		return err
-	})
-	if err == nil {
+	request := &pb.AwaitRevocationRequest{Session: r.g.Session().Handle(), RequestId: r.g.ID()}
+	if link.Await(r.g, readWriteLockService.AwaitRevocation, request) == nil {
 		close(r.revoked)
 	}
-	r.g.judge(err)
 }

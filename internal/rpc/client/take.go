@@ -6,9 +6,11 @@ import (
 	"fmt"
 	"sync"
 
+	"google.golang.org/grpc"
 	"google.golang.org/protobuf/proto"
 
 	"github.com/zkrecipes/zkrecipes/internal/rpc/carry"
+	"github.com/zkrecipes/zkrecipes/internal/rpc/link"
 	"github.com/zkrecipes/zkrecipes/internal/rpc/wire"
 	pb "github.com/zkrecipes/zkrecipes/plugin/proto/zkrecipes/v1"
 	"github.com/zkrecipes/zkrecipes/recipes"
@@ -25,60 +27,36 @@ func (q *queue) TakeMany(ctx context.Context, most int) ([]recipes.Element, erro
 	if err := q.cfg.ValidateBatch(most); err != nil {
 		return nil, fmt.Errorf("%s: %w", q, err)
 	}
-	t := &taking{queue: q, waiter: &waiter{turns: make(chan turn, 1), always: true}, ask: &pb.TakeElementRequest{
-		Session: q.s.handle, RequestId: q.s.requestID(), Path: q.path, Dialect: q.dialect, Queue: q.message(),
-		Max: int32(most), Receipt: q.s.resumable,
-	}}
-	q.s.expect(t.ask.RequestId, t.waiter)
-	defer q.s.unexpect(t.ask.RequestId, t.waiter)
-	for {
-		taken, err := t.make(ctx)
-		switch {
-		case !t.nothing:
-			return taken, err
-		case ctx.Err() != nil:
-			return nil, fmt.Errorf("%s: %w", q, q.s.interrupted(ctx.Err()))
-		}
+	request := &pb.TakeElementRequest{
+		Session: q.s.Handle(), RequestId: q.s.RequestID(), Path: q.path, Dialect: q.dialect, Queue: q.message(),
+		Max: int32(most), Receipt: q.s.Resumable(), Received: q.received.all(),
 	}
+	var t taking
+	a, err := link.WriteOrFind(ctx, q.s, q.what, request.RequestId, t.take, t.search, request)
+	switch {
+	case err == nil && a.GetElement() == nil:
+		return nil, fmt.Errorf("%s: %w: the plugin's answer has no element", q, recipes.ErrInternal)
+	case err == nil:
+		q.received.answered(request)
+		return append([]recipes.Element{wire.Element(a.GetElement())}, wire.Each(a.GetOthers(), wire.Element)...), nil
+	case t.deleting != "" && errors.Is(err, recipes.ErrUnknownOutcome):
+		return nil, fmt.Errorf("%s may have been taken, and would be lost: %w", t.deleting, err)
+	}
+	return nil, err
 }
 
 // taking is a call of TakeMany.
 type taking struct {
-	*queue
-	ask    *pb.TakeElementRequest
-	waiter *waiter
-
-	deleting string // the elements that the plugin is about to delete, or has deleted
-	nothing  bool   // the call has taken nothing in the plugin that has ended
+	deleting string // the elements that the plugin is about to delete, or has deleted; empty once it answers
 }
 
-func (t *taking) make(ctx context.Context) ([]recipes.Element, error) {
-	t.ask.Received, t.nothing, t.deleting = t.s.received.all(), false, ""
-	var a *pb.TakeElementResponse
-	// A repeated call is a search for the receipt, in the turn that the waiter is offered.
-	options := repeated(func(error) bool { return t.nothing })
-	options.waiter = t.waiter
-	err := t.s.write(ctx, options.abandonable(t.ask.RequestId), func(ctx context.Context) (err error) {
-		if t.waiter.resumed != nil {
-			a, err = t.search(ctx)
-			return err
-		}
-		a, err = t.s.queues.TakeElement(carry.WithEarly(ctx, t.begins), t.ask)
-		return err
-	})
-	if err == nil && a.GetElement() == nil {
-		return nil, fmt.Errorf("%s: %w: the plugin's answer has no element", t.queue, recipes.ErrInternal)
+func (t *taking) take(ctx context.Context, request *pb.TakeElementRequest, options ...grpc.CallOption) (*pb.TakeElementResponse, error) {
+	t.deleting = ""
+	a, err := queueService.TakeElement(carry.WithEarly(ctx, t.begins), request, options...)
+	if _, answered := wire.Error(err); answered { // its error names them
+		t.deleting = ""
 	}
-	if err == nil {
-		t.s.received.answered(t.ask)
-		return append([]recipes.Element{wire.Element(a.GetElement())}, wire.Each(a.GetOthers(), wire.Element)...), nil
-	}
-	_, answered := wire.Error(err)
-	err = t.s.explainWrite(ctx, t.what, err)
-	if !answered && t.deleting != "" && errors.Is(err, recipes.ErrUnknownOutcome) {
-		err = fmt.Errorf("%s may have been taken, and would be lost: %w", t.deleting, err)
-	}
-	return nil, err
+	return a, err
 }
 
 // begins reads an early part of the answer.
@@ -89,16 +67,11 @@ func (t *taking) begins(part []byte) {
 	}
 }
 
-// search asks the next plugin what the call has taken. It repeats that until it knows.
-func (t *taking) search(ctx context.Context) (a *pb.TakeElementResponse, err error) {
-	ask := proto.CloneOf(t.ask)
-	ask.Resumed = true
-	refused, answered := t.s.retry(ctx, func(ctx context.Context) error {
-		a, err = t.s.queues.TakeElement(ctx, ask)
-		return err
-	})
-	t.nothing = answered && errors.Is(refused, recipes.ErrNotHeld)
-	return a, err
+// search asks the next plugin what the call has taken.
+func (t *taking) search(ctx context.Context, request *pb.TakeElementRequest, options ...grpc.CallOption) (*pb.TakeElementResponse, error) {
+	request = proto.CloneOf(request)
+	request.Resumed = true
+	return queueService.TakeElement(ctx, request, options...)
 }
 
 // received are the calls with a receipt that were answered, and that the plugin does not know to be

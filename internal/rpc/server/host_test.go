@@ -6,7 +6,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/zkrecipes/zkrecipes/internal/rpc/client"
+	"github.com/zkrecipes/zkrecipes/internal/rpc/link"
 	"github.com/zkrecipes/zkrecipes/internal/rpc/server"
 	"github.com/zkrecipes/zkrecipes/internal/rpc/wire"
 	"github.com/zkrecipes/zkrecipes/internal/testing/fake"
@@ -37,7 +37,7 @@ func serve(t *testing.T, cfg server.Config, opts ...grpc.DialOption) (*grpc.Clie
 	s.Register(g)
 	done := make(chan struct{})
 	go func() { defer close(done); _ = g.Serve(l) }()
-	conn := must.Get(grpc.NewClient("passthrough:///memory", append(append(client.DialOptions(nil, nil), opts...), grpc.WithTransportCredentials(insecure.NewCredentials()),
+	conn := must.Get(grpc.NewClient("passthrough:///memory", append(append(link.DialOptions(nil, nil), opts...), grpc.WithTransportCredentials(insecure.NewCredentials()),
 		grpc.WithContextDialer(func(ctx context.Context, _ string) (net.Conn, error) { return l.DialContext(ctx) }))...))(t)
 	t.Cleanup(func() { _ = conn.Close(); g.Stop(); <-done; _ = s.Close(context.Background()) })
 	return conn, s

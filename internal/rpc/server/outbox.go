@@ -6,6 +6,7 @@ import (
 
 	"google.golang.org/protobuf/proto"
 
+	"github.com/zkrecipes/zkrecipes/internal/rpc/carry"
 	pb "github.com/zkrecipes/zkrecipes/plugin/proto/zkrecipes/v1"
 )
 
@@ -20,16 +21,18 @@ type outbox struct {
 	over   chan error                              // gets an element when nothing more will be sent
 	limit  int                                     // MaxUnsent; smaller in tests
 
-	mu      sync.Mutex
-	sending bool // a goroutine sends, or nothing more will be sent
-	queue   []unsent
-	batch   []unsent         // sent before the queue
-	size    int              // of queue and batch
-	full    bool             // unread was called or the stream has ended; queue and batch stay empty
-	state   *pb.OpenResponse // the latest change, if not sent
-	number  uint64           // of the latest heartbeat, 0 if it was echoed
-	last    *pb.OpenResponse
-	then    func() // called after last was sent
+	mu     sync.Mutex
+	out    carry.Sender[*pb.OpenResponse]
+	closed bool // nothing more will be sent
+	queue  []unsent
+	batch  []unsent         // sent before the queue
+	size   int              // of queue and batch
+	full   bool             // unread was called or the stream has ended; queue and batch stay empty
+	state  *pb.OpenResponse // the latest change, if not sent
+	number uint64           // of the latest heartbeat, 0 if it was echoed
+	last   *pb.OpenResponse
+	then   func() // called after last was sent
+	final  bool   // last is being sent
 }
 
 type unsent struct {
@@ -39,6 +42,10 @@ type unsent struct {
 
 func (o *outbox) begin(send func(*pb.OpenResponse) error, echo func(uint64) *pb.OpenResponse, unread func(), run func(func())) {
 	o.send, o.echo, o.unread, o.run, o.over = send, echo, unread, run, make(chan error, 1)
+	o.out = carry.Sender[*pb.OpenResponse]{
+		Mu: &o.mu, Next: o.next, Send: o.deliver, Sent: o.sent,
+		Rest: func(send func()) { o.run(send) },
+	}
 }
 
 func (o *outbox) put(m *pb.OpenResponse) {
@@ -108,35 +115,34 @@ func (o *outbox) stop() {
 
 // wake starts the sending goroutine if none runs. The caller holds mu.
 func (o *outbox) wake() {
-	if !o.sending {
-		o.sending = true
-		o.run(o.work)
+	if !o.closed {
+		o.out.Flush(0)
 	}
 }
 
-func (o *outbox) work() {
-	for {
-		m, last := o.next()
-		if m == nil {
-			return
-		}
-		if err := o.send(m); err != nil {
-			o.close(err)
-			return
-		}
-		if last {
-			o.then()
-			o.close(nil)
-			return
-		}
+// deliver sends a message. After the final one it calls then.
+func (o *outbox) deliver(m *pb.OpenResponse) error {
+	err := o.send(m)
+	if err == nil && o.final { // set by next in this goroutine
+		o.then()
 	}
+	return err
 }
 
-// next removes a message from the outbox. last reports whether it is the final one. If no
-// message waits, m is nil, and the sending goroutine must end.
-func (o *outbox) next() (m *pb.OpenResponse, last bool) {
-	o.mu.Lock()
-	defer o.mu.Unlock()
+// sent ends the outbox after an error and after the final message. Otherwise more may wait. The
+// caller holds mu.
+func (o *outbox) sent(_ *pb.OpenResponse, err error) (more bool) {
+	if err == nil && !o.final {
+		return true
+	}
+	o.queue, o.batch, o.state = nil, nil, nil
+	o.closed, o.full = true, true
+	o.over <- err
+	return false
+}
+
+// next removes a message from the outbox: the final one if no other waits. The caller holds mu.
+func (o *outbox) next() (m *pb.OpenResponse, ok bool) {
 	if len(o.batch) == 0 {
 		o.gather()
 	}
@@ -145,11 +151,11 @@ func (o *outbox) next() (m *pb.OpenResponse, last bool) {
 		first := o.batch[0]
 		o.batch[0], o.batch = unsent{}, o.batch[1:]
 		o.size -= first.size
-		return first.OpenResponse, false
+		return first.OpenResponse, true
 	case o.last != nil:
+		o.final = true
 		return o.last, true
 	}
-	o.sending = false
 	return nil, false
 }
 
@@ -163,12 +169,4 @@ func (o *outbox) gather() {
 	if o.number != 0 {
 		o.batch, o.number = append(o.batch, unsent{o.echo(o.number), 0}), 0
 	}
-}
-
-func (o *outbox) close(err error) {
-	o.mu.Lock()
-	defer o.mu.Unlock()
-	o.queue, o.batch, o.state = nil, nil, nil // sending stays true
-	o.full = true
-	o.over <- err
 }

@@ -114,8 +114,10 @@ func TestOutboxSendsWhatComesLater(t *testing.T) {
 	expect(t, s, "a")
 	s.heartbeat(1)
 	expect(t, s, "a", "echo 1")
-	if s.sending {
-		t.Error("it still sends")
+	running := false
+	s.run = func(func()) { running = true }
+	if s.heartbeat(2); !running {
+		t.Error("no goroutine was started")
 	}
 }
 

@@ -28,8 +28,8 @@ func TestNothingIsLostOnTheWire(t *testing.T) {
 	config := recipes.SessionConfig{
 		Servers: []string{"a:1", "b:2"}, Chroot: "/c", SessionTimeout: time.Second, ConnectTimeout: 2 * time.Second,
 		Digest: &recipes.Digest{User: "u", Password: "p"}, ACL: []recipes.ACL{{Permissions: recipes.PermAll, Scheme: "world", ID: "anyone"}},
-		TLS:       &recipes.TLS{CA: []byte("ca"), Certificate: []byte("crt"), Key: []byte("key"), ServerName: "n"},
-		MaxPacket: 12345, MaxListing: 54321, ReadsPerSecond: 67,
+		TLS:       &recipes.TLS{CA: []byte("ca"), Certificate: []byte("crt"), Key: []byte("key"), CAFile: "/ca", CertificateFile: "/crt", KeyFile: "/key", ServerName: "n", AnyName: true},
+		MaxPacket: 12345, MaxListing: 54321, ReadsPerSecond: 67, FollowServers: true,
 		SASL: &recipes.SASL{Mechanism: "m", User: "u", Password: "p", Keytab: "k", CCache: "c", Krb5Conf: "5", Service: "s"},
 	}
 	leader := recipes.Leader{Contender: contender, Acknowledged: true, Acknowledgement: []byte("done")}

@@ -20,6 +20,7 @@ func ToConfig(c recipes.SessionConfig) *pb.Config {
 		MaxPacket:      int32(c.MaxPacket),
 		MaxListing:     int32(c.MaxListing),
 		ReadsPerSecond: int32(c.ReadsPerSecond),
+		FollowServers:  c.FollowServers,
 	}
 	if c.Digest != nil {
 		out.Digest = &pb.Digest{User: c.Digest.User, Password: c.Digest.Password}
@@ -35,7 +36,9 @@ func ToConfig(c recipes.SessionConfig) *pb.Config {
 	}
 	if c.TLS != nil {
 		out.Tls = &pb.TransportSecurity{
-			Ca: c.TLS.CA, Certificate: c.TLS.Certificate, Key: c.TLS.Key, ServerName: c.TLS.ServerName,
+			Ca: c.TLS.CA, Certificate: c.TLS.Certificate, Key: c.TLS.Key,
+			CaFile: c.TLS.CAFile, CertificateFile: c.TLS.CertificateFile, KeyFile: c.TLS.KeyFile,
+			ServerName: c.TLS.ServerName, AnyName: c.TLS.AnyName,
 		}
 	}
 	return out
@@ -50,6 +53,7 @@ func Config(c *pb.Config) recipes.SessionConfig {
 		MaxPacket:      int(c.GetMaxPacket()),
 		MaxListing:     int(c.GetMaxListing()),
 		ReadsPerSecond: int(c.GetReadsPerSecond()),
+		FollowServers:  c.GetFollowServers(),
 	}
 	if d := c.GetDigest(); d != nil {
 		out.Digest = &recipes.Digest{User: d.GetUser(), Password: d.GetPassword()}
@@ -64,7 +68,11 @@ func Config(c *pb.Config) recipes.SessionConfig {
 		out.ACL = append(out.ACL, recipes.ACL{Permissions: recipes.Permission(a.GetPermissions()), Scheme: a.GetScheme(), ID: a.GetId()})
 	}
 	if t := c.GetTls(); t != nil {
-		out.TLS = &recipes.TLS{CA: t.GetCa(), Certificate: t.GetCertificate(), Key: t.GetKey(), ServerName: t.GetServerName()}
+		out.TLS = &recipes.TLS{
+			CA: t.GetCa(), Certificate: t.GetCertificate(), Key: t.GetKey(),
+			CAFile: t.GetCaFile(), CertificateFile: t.GetCertificateFile(), KeyFile: t.GetKeyFile(),
+			ServerName: t.GetServerName(), AnyName: t.GetAnyName(),
+		}
 	}
 	return out
 }

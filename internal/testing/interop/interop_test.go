@@ -1,8 +1,10 @@
 package interop_test
 
 import (
+	"cmp"
 	"os"
 	"path/filepath"
+	"slices"
 	"strconv"
 	"strings"
 	"testing"
@@ -10,6 +12,7 @@ import (
 
 	"github.com/google/uuid"
 
+	"github.com/zkrecipes/zkrecipes/internal/grants"
 	"github.com/zkrecipes/zkrecipes/internal/testing/ensembletest"
 	"github.com/zkrecipes/zkrecipes/internal/testing/must"
 	"github.com/zkrecipes/zkrecipes/internal/testing/testall"
@@ -53,6 +56,23 @@ var pairs = []pair{
 	{library: "kazoo", theirs: "group", ours: "kazoo/group", free: true},
 	{library: "kazoo", theirs: "queue", ours: "kazoo/queue", free: true},
 	{library: "kazoo", theirs: "rounds", ours: "kazoo/rounds", meet: true},
+}
+
+// TestEachDialectMeetsItsLibrary: each dialect of each grant is in a pair.
+func TestEachDialectMeetsItsLibrary(t *testing.T) {
+	recipe := map[string]string{
+		"shared lock for reading": "rw", "shared lock for writing": "rw", "membership": "group",
+		"delivery": "queue", "delivery by priority": "queue", "passage": "rounds",
+	}
+	for _, w := range grants.All() {
+		for _, d := range w.Dialects {
+			ours := string(d) + "/" + cmp.Or(recipe[w.Name], w.Name)
+			missing := !slices.ContainsFunc(pairs, func(p pair) bool { return p.ours == ours })
+			if missing && d != recipes.ZooKeeper && ours != "curator/group" { // any ephemeral child is a member there
+				t.Errorf("no pair has %s, for the %s", ours, w.Name)
+			}
+		}
+	}
 }
 
 // TestInterop lets two processes of another library and two of ours contend for one path,

@@ -13,6 +13,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/zkrecipes/zkrecipes/internal/grants"
 	"github.com/zkrecipes/zkrecipes/internal/testing/watchdog"
 	"github.com/zkrecipes/zkrecipes/recipes"
 	"github.com/zkrecipes/zkrecipes/recipes/zookeeper"
@@ -69,26 +70,25 @@ type witness string
 func (w witness) turn(ctx context.Context, s recipes.Client, dialect recipes.Dialect, recipe, path string) error {
 	data := fmt.Appendf(nil, "ours %d", os.Getpid())
 	switch recipe {
-	case "lock", "selector":
-		l, err := s.Lock(path, recipes.LockConfig{Dialect: dialect, Data: data})
+	case "lock", "selector", "election", "semaphore":
+		way := grants.Named(strings.Replace(recipe, "selector", "lock", 1)) // a LeaderSelector of Curator is a lock
+		e, err := way.Open(s, path, grants.Options{Dialect: dialect, Data: data, Permits: 2})
 		if err != nil {
 			return err
 		}
-		h, err := l.Acquire(ctx)
-		return w.in(ctx, w.exclusive, h, err)
-	case "election":
-		e, err := s.Election(path, recipes.ElectionConfig{Dialect: dialect})
+		g, err := e.Get(ctx)
 		if err != nil {
 			return err
 		}
-		l, err := e.Campaign(ctx, data)
+		if recipe == "semaphore" {
+			err = w.permit(s, g)
+		} else {
+			err = w.exclusive(g)
+		}
 		if err != nil {
 			return err
 		}
-		if err := w.exclusive(l); err != nil {
-			return err
-		}
-		return l.Resign(ctx)
+		return way.GiveBack(ctx, g)
 	case "rw":
 		l, err := s.SharedLock(path, recipes.SharedLockConfig{Dialect: dialect, Data: data})
 		if err != nil {
@@ -113,22 +113,21 @@ func (w witness) turn(ctx context.Context, s recipes.Client, dialect recipes.Dia
 				return w.shared(g)
 			}
 		}
-		return w.in(ctx, do, h, err)
+		if err == nil {
+			err = do(h)
+		}
+		if err != nil {
+			return err
+		}
+		return h.Release(ctx)
 	}
 	return w.another(ctx, s, dialect, recipe, path)
 }
 
-// another does a turn of a recipe whose turns do not exclude each other.
+// another does a turn of a recipe without a wait queue.
 func (w witness) another(ctx context.Context, s recipes.Client, dialect recipes.Dialect, recipe, path string) error {
 	me := strconv.Itoa(os.Getpid())
 	switch recipe {
-	case "semaphore":
-		m, err := s.Semaphore(path, recipes.SemaphoreConfig{Dialect: dialect, Permits: 2, Data: []byte("ours " + me)})
-		if err != nil {
-			return err
-		}
-		h, err := m.Acquire(ctx)
-		return w.in(ctx, func(g recipes.Grant) error { return w.permit(s, g) }, h, err)
 	case "counter":
 		c, err := s.Counter(path, recipes.CounterConfig{Dialect: dialect})
 		if err != nil {
@@ -207,16 +206,6 @@ func (w witness) permit(s recipes.Session, g recipes.Grant) error {
 	}
 	say("held %d %d", g.Token(), s.ID())
 	return os.Remove(me)
-}
-
-func (w witness) in(ctx context.Context, do func(recipes.Grant) error, h recipes.Hold, err error) error {
-	if err != nil {
-		return err
-	}
-	if err := do(h); err != nil {
-		return err
-	}
-	return h.Release(ctx)
 }
 
 func (w witness) file(name string) string { return filepath.Join(string(w), name) }

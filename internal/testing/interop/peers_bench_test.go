@@ -27,7 +27,6 @@ import (
 // by the transaction of a release. No cycle can be faster than plain, which sends the
 // fewest requests that a wait queue needs.
 func BenchmarkPeers(b *testing.B) {
-	rounds, window := numbers(b, "ZKRECIPES_PEERS_ROUNDS", "6")[0], numbers(b, "ZKRECIPES_PEERS_WINDOW_MS", "3000")[0]
 	measured := samples{}
 	for _, servers := range numbers(b, "ZKRECIPES_PEERS_SERVERS", "1,3") {
 		addrs := ensembletest.Start(b, ensemble.Config{Servers: servers, HeapMiB: 1024}).Addrs()
@@ -35,43 +34,55 @@ func BenchmarkPeers(b *testing.B) {
 			if servers > 1 && n > 1000 && n < 10000 {
 				continue // with go-zookeeper's lock, one turn of each contender takes minutes
 			}
+			workloads := []workload{{"cycle", "cycles/s"}}
+			if n >= 100 && n <= 1000 {
+				workloads = append(workloads, workload{"drain", "handoffs/s"})
+			}
 			b.Run(fmt.Sprintf("servers=%d/contenders=%d", servers, n), func(b *testing.B) {
-				ways := waysOf(b, addrs, n)
-				for _, w := range ways {
-					if w.cycle != nil {
-						w.cycle(b, time.Second)
-					}
-				}
-				for round := range rounds {
-					for i := range ways {
-						w := ways[(i+round)%len(ways)]
-						measure := func(workload, unit string, run func(testing.TB) float64) {
-							b.Run(fmt.Sprintf("workload=%s/round=%d/lock=%s", workload, round, w.name), func(b *testing.B) {
-								before := int64(0)
-								if w.asked != nil {
-									before = w.asked(b)
-								}
-								rate := run(b)
-								b.ReportMetric(rate, unit)
-								if w.asked != nil {
-									b.ReportMetric(float64(w.asked(b)-before), "asked")
-								}
-								b.ReportMetric(0, "ns/op")
-								measured.add(sample{servers, workload, n, w.name}, rate)
-							})
-						}
-						if w.cycle != nil {
-							measure("cycle", "cycles/s", func(tb testing.TB) float64 { return w.cycle(tb, time.Duration(window)*time.Millisecond) })
-						}
-						if w.drain != nil && n >= 100 && n <= 1000 {
-							measure("drain", "handoffs/s", w.drain)
-						}
-					}
-				}
+				measured.interleave(b, servers, n, waysOf(b, addrs, n), workloads...)
 			})
 		}
 	}
 	fmt.Print(measured.ratios())
+}
+
+// workload is what is measured of several ways, and the unit of its rate.
+type workload struct{ name, unit string }
+
+// interleave measures the workloads of all ways, in rounds. A round before them warms up.
+func (s samples) interleave(b *testing.B, servers, contenders int, ways []way, workloads ...workload) {
+	window := time.Duration(numbers(b, "ZKRECIPES_PEERS_WINDOW_MS", "3000")[0]) * time.Millisecond
+	for _, w := range ways {
+		for _, l := range workloads {
+			if run := w.runs[l.name]; run != nil {
+				run(b, time.Second)
+			}
+		}
+	}
+	for round := range numbers(b, "ZKRECIPES_PEERS_ROUNDS", "6")[0] {
+		for i := range ways {
+			w := ways[(i+round)%len(ways)]
+			for _, l := range workloads {
+				run := w.runs[l.name]
+				if run == nil {
+					continue
+				}
+				b.Run(fmt.Sprintf("workload=%s/round=%d/lock=%s", l.name, round, w.name), func(b *testing.B) {
+					before := int64(0)
+					if w.asked != nil {
+						before = w.asked(b)
+					}
+					rate := run(b, window)
+					b.ReportMetric(rate, l.unit)
+					if w.asked != nil {
+						b.ReportMetric(float64(w.asked(b)-before), "asked")
+					}
+					b.ReportMetric(0, "ns/op")
+					s.add(sample{servers, l.name, contenders, w.name}, rate)
+				})
+			}
+		}
+	}
 }
 
 // numbers reads a list of numbers from the environment.

@@ -13,21 +13,30 @@ import (
 	"github.com/go-zookeeper/zk"
 
 	"github.com/zkrecipes/zkrecipes/internal/testing/must"
+	"github.com/zkrecipes/zkrecipes/internal/testing/peers"
 )
 
-// libraryProcess runs all contenders of another library in one process.
+// libraryProcess runs all contenders of another library in one process, as
+// testdata/interop/cycles.py describes.
 type libraryProcess struct {
 	name  string
+	pid   int
 	stdin io.Writer
 	lines *bufio.Scanner
-	look  *zk.Conn
+	look  *zk.Conn // nil: the znodes that it creates in its path are not counted
 	path  string
 }
 
-// libraryWay starts the process and returns when it has opened its sessions.
-func libraryWay(tb testing.TB, name string, command []string, look *zk.Conn, addrs []string, n int) way {
-	path := "/peers/" + name
-	cmd := exec.Command(command[0], append(command[1:], strings.Join(addrs, ","), strconv.FormatInt(peerTimeout.Milliseconds(), 10), strconv.Itoa(n), path)...)
+// startLibrary starts the process and returns when it has opened its sessions.
+func startLibrary(tb testing.TB, name, path string, addrs []string, sessions int, timeout time.Duration) *libraryProcess {
+	tb.Helper()
+	var command []string
+	if name == "curator" {
+		command = installed(tb)(peers.Curator(tb, classes, "Cycles"))
+	} else {
+		command = installed(tb)(peers.Kazoo(tb, "cycles.py"))
+	}
+	cmd := exec.Command(command[0], append(command[1:], strings.Join(addrs, ","), strconv.FormatInt(timeout.Milliseconds(), 10), strconv.Itoa(sessions), path)...)
 	var said strings.Builder
 	cmd.Stderr = &said
 	stdin := must.Get(cmd.StdinPipe())(tb)
@@ -42,17 +51,34 @@ func libraryWay(tb testing.TB, name string, command []string, look *zk.Conn, add
 			tb.Errorf("%s: %v\n%s", name, err, &said)
 		}
 	})
-	p := &libraryProcess{name, stdin, bufio.NewScanner(stdout), look, path}
+	p := &libraryProcess{name: name, pid: cmd.Process.Pid, stdin: stdin, lines: bufio.NewScanner(stdout), path: path}
 	p.said(tb, "ready")
-	return way{name: name, cycle: p.cycle}
+	return p
 }
 
-func (p *libraryProcess) cycle(tb testing.TB, window time.Duration) float64 {
-	made := creations(tb, p.look, p.path)
-	must.Get(fmt.Fprintln(p.stdin, window.Milliseconds()))(tb)
+// run returns a workload of the process.
+func (p *libraryProcess) run(workload string) run {
+	return func(tb testing.TB, window time.Duration) float64 {
+		return p.do(tb, workload, window.Milliseconds())
+	}
+}
+
+// do has the process carry out a line, and returns the rate.
+func (p *libraryProcess) do(tb testing.TB, workload string, number int64) float64 {
+	tb.Helper()
+	var made made
+	if p.look != nil {
+		made = creations(tb, p.look, p.path)
+	}
+	must.Get(fmt.Fprintln(p.stdin, workload, number))(tb)
 	var count, took, all int64
 	must.Get(fmt.Sscan(p.said(tb, "cycles"), &count, &took, &all))(tb)
-	made.atLeast(tb, all)
+	if p.look != nil {
+		made.atLeast(tb, all)
+	}
+	if all == 0 {
+		tb.Fatalf("%s: nothing was done in %q", p.name, workload)
+	}
 	return float64(count) / time.Duration(took).Seconds()
 }
 

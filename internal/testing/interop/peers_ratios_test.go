@@ -19,8 +19,8 @@ type samples map[sample][]float64
 
 func (s samples) add(of sample, rate float64) { s[of] = append(s[of], rate) }
 
-// compared lists the ratios to print. Each is of two locks with the same number of contenders.
-var compared = []struct{ workload, lock, to string }{
+// compared lists the ratios of locks under contention.
+var compared = []ratio{
 	{"cycle", "handoff", "go-zookeeper"},
 	{"cycle", "handoff", "curator"},
 	{"cycle", "handoff", "kazoo"},
@@ -29,6 +29,29 @@ var compared = []struct{ workload, lock, to string }{
 	{"cycle", "go-zookeeper", "plain"},
 	{"drain", "handoff", "floor"},
 	{"drain", "handoff", "handover"},
+}
+
+// besides are the workloads of BenchmarkRecipes and BenchmarkHolds, each compared with all peers.
+// Less is better in the last five.
+var besides = []string{
+	"acquire", "many", "semaphore", "shared", "barrier", "put", "take", "failover",
+	"idle, server", "idle, client", "held after", "hold, server", "hold, client",
+}
+
+// ratio is of two locks with the same number of contenders.
+type ratio struct{ workload, lock, to string }
+
+func allCompared() []ratio {
+	all := slices.Clone(compared)
+	for _, workload := range besides {
+		for _, lock := range []string{"handoff", "plugin-handoff"} {
+			for _, to := range []string{"go-zookeeper", "curator", "kazoo"} {
+				all = append(all, ratio{workload, lock, to})
+			}
+		}
+		all = append(all, ratio{workload, "plugin-handoff", "handoff"})
+	}
+	return all
 }
 
 // ratios returns a table of ratios. Both rates of a ratio are of the same round. The table
@@ -46,7 +69,7 @@ func (s samples) ratios() string {
 			fmt.Fprintf(&out, "| %d | %s | %s | %s | %.2f | %.2f - %.2f |\n", a.servers, a.workload, contenders, ratio, median(each), each[0], each[len(each)-1])
 		}
 	}
-	for _, c := range compared {
+	for _, c := range allCompared() {
 		for _, a := range s.of(c.workload, c.lock) {
 			b := a
 			b.lock = c.to
@@ -94,12 +117,15 @@ func TestRatiosAreOfOneRound(t *testing.T) {
 		s.add(sample{1, "drain", 1000, "handoff"}, 3*round.other)
 		s.add(sample{1, "drain", 1000, "floor"}, 4*round.other)
 		s.add(sample{3, "cycle", 10000, "handoff"}, round.handoff/2)
+		s.add(sample{1, "take", 1, "plugin-handoff"}, round.handoff)
+		s.add(sample{1, "take", 1, "kazoo"}, 2*round.other)
 	}
 	const want = `
 | servers | workload | contenders | ratio | median | smallest - largest |
 |---:|---|---:|---|---:|---|
 | 3 | cycle | 100 | handoff : go-zookeeper | 2.25 | 1.00 - 3.00 |
 | 1 | drain | 1000 | handoff : floor | 0.75 | 0.75 - 0.75 |
+| 1 | take | 1 | plugin-handoff : kazoo | 1.12 | 0.50 - 1.50 |
 | 3 | cycle | 10000 : 100 | handoff | 0.50 | 0.50 - 0.50 |
 `
 	if got := s.ratios(); got != want {

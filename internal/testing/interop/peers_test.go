@@ -16,19 +16,21 @@ import (
 	"github.com/zkrecipes/zkrecipes/host/hosttest"
 	"github.com/zkrecipes/zkrecipes/internal/testing/ensembletest"
 	"github.com/zkrecipes/zkrecipes/internal/testing/must"
-	"github.com/zkrecipes/zkrecipes/internal/testing/peers"
 	"github.com/zkrecipes/zkrecipes/internal/testing/watchdog"
 	"github.com/zkrecipes/zkrecipes/recipes"
 	"github.com/zkrecipes/zkrecipes/recipes/zookeeper"
 )
 
-// way is a lock that BenchmarkPeers measures.
+// way is a lock, or a library's way to do the workloads, that a benchmark measures.
 type way struct {
 	name  string
-	cycle func(testing.TB, time.Duration) float64 // cycles per second in the window; nil if not measured
-	drain func(testing.TB) float64                // handoffs per second; nil if not measured
-	asked func(testing.TB) int64                  // grants so far that needed a request to the leader; nil for other libraries
+	runs  map[string]run         // by workload, those that it has
+	asked func(testing.TB) int64 // grants so far that needed a request to the leader; nil for other libraries
 }
+
+// run runs a workload once and returns its rate per second. A workload that has no end of its own
+// is measured for the window.
+type run func(tb testing.TB, window time.Duration) float64
 
 // most is the maximum number of contenders of a lock. All contenders of a Python process
 // share its interpreter, and go-zookeeper's lock lists its wait queue at each turn. Beyond
@@ -39,21 +41,17 @@ var most = struct{ libraries, plugin, listing, raw int }{100, 1000, 3000, 8000}
 // waysOf opens n sessions for each kind of lock. Contender i of each library connects to
 // server i modulo the number of servers.
 func waysOf(tb testing.TB, addrs []string, n int) []way {
-	look := rawSessions(tb, addrs, 1)[0]
-	_, err := look.Create("/peers", nil, 0, zk.WorldACL(zk.PermAll))
-	if err != nil && !errors.Is(err, zk.ErrNodeExists) {
-		tb.Fatal(err)
-	}
+	look := lookAt(tb, addrs)
 	var ways []way
 	inGo := func(name string, lockOf func(i int, path string) lock) {
 		path := "/peers/" + name
-		c := contenders{look: look, path: path}
+		c := contenders{look: look, path: path, most: 1}
 		for i := range n {
 			c.locks = append(c.locks, lockOf(i, path))
 		}
-		ways = append(ways, way{name: name, cycle: c.cycle, drain: c.drain})
+		ways = append(ways, way{name: name, runs: map[string]run{"cycle": c.cycle, "drain": c.drain}})
 	}
-	own := func(prefix string, open func(context.Context, recipes.SessionConfig) (recipes.Client, error)) {
+	own := func(prefix string, open recipes.Opener) {
 		sessions := ownSessions(tb, addrs, n, open)
 		for _, strategy := range []recipes.Strategy{recipes.Predecessor, recipes.Handoff} {
 			if strategy == recipes.Predecessor && n > most.listing {
@@ -73,20 +71,31 @@ func waysOf(tb testing.TB, addrs []string, n int) []way {
 	inGo("plain", func(i int, path string) lock { return newPlain(tb, raw[i%len(raw)], path) })
 	if n <= most.listing {
 		ways = append(ways,
-			way{name: "floor", drain: func(tb testing.TB) float64 { return floor(tb, raw, time.Second, deletes) }},
-			way{name: "handover", drain: func(tb testing.TB) float64 { return floor(tb, raw, time.Second, handsOver) }})
+			way{name: "floor", runs: map[string]run{"drain": func(tb testing.TB, _ time.Duration) float64 { return floor(tb, raw, time.Second, deletes) }}},
+			way{name: "handover", runs: map[string]run{"drain": func(tb testing.TB, _ time.Duration) float64 { return floor(tb, raw, time.Second, handsOver) }}})
 		inGo("go-zookeeper", func(i int, path string) lock { return goZookeeper{zk.NewLock(raw[i], path, zk.WorldACL(zk.PermAll))} })
 	}
 	if n <= most.libraries {
-		ways = append(ways,
-			libraryWay(tb, "curator", installed(tb)(peers.Curator(tb, classes, "Cycles")), look, addrs, n),
-			libraryWay(tb, "kazoo", installed(tb)(peers.Kazoo(tb, "cycles.py")), look, addrs, n))
+		for _, name := range []string{"curator", "kazoo"} {
+			p := startLibrary(tb, name, "/peers/"+name, addrs, n, peerTimeout)
+			p.look = look
+			ways = append(ways, way{name: name, runs: map[string]run{"cycle": p.run("cycle")}})
+		}
 	}
 	own("", zookeeper.Open)
 	if n <= most.plugin {
 		own("plugin-", hosttest.NewProcess(tb, host.Config{StartTimeout: watchdog.Patience}).Plugin.Open)
 	}
 	return ways
+}
+
+// lookAt returns a session that is no contender. It creates the parent of all paths.
+func lookAt(tb testing.TB, addrs []string) *zk.Conn {
+	look := rawSessions(tb, addrs, 1)[0]
+	if _, err := look.Create("/peers", nil, 0, zk.WorldACL(zk.PermAll)); err != nil && !errors.Is(err, zk.ErrNodeExists) {
+		tb.Fatal(err)
+	}
+	return look
 }
 
 // TestPeersTakeTurns runs the benchmark for a short time with few contenders.
@@ -96,12 +105,12 @@ func TestPeersTakeTurns(t *testing.T) {
 	for _, w := range waysOf(t, ensembletest.Start(t, cfg).Addrs(), 3) {
 		t.Run(w.name, func(t *testing.T) {
 			for range 2 { // as the rounds of the benchmark do
-				if w.cycle != nil {
-					w.cycle(t, 50*time.Millisecond)
+				if cycle := w.runs["cycle"]; cycle != nil {
+					cycle(t, 50*time.Millisecond)
 				}
 			}
-			if w.drain != nil {
-				w.drain(t)
+			if drain := w.runs["drain"]; drain != nil {
+				drain(t, 0)
 			}
 		})
 	}
@@ -115,10 +124,12 @@ type lock interface {
 
 // contenders contend for a path, all in this process.
 type contenders struct {
-	look    *zk.Conn // another session
-	path    string
-	locks   []lock
-	holders atomic.Int32
+	look  *zk.Conn // another session
+	path  string   // "": the locks have paths of their own
+	locks []lock
+	most  int32            // the shares that may be held at once
+	share func(lock) int32 // of a hold; nil: 1
+	held  atomic.Int32     // shares
 }
 
 // turn is one cycle.
@@ -126,10 +137,14 @@ func (c *contenders) turn(ctx context.Context, l lock) error {
 	if err := l.acquire(ctx); err != nil {
 		return err
 	}
-	if c.holders.Add(1) != 1 {
-		return fmt.Errorf("two hold %s", c.path)
+	share := int32(1)
+	if c.share != nil {
+		share = c.share(l)
 	}
-	c.holders.Add(-1)
+	if c.held.Add(share) > c.most {
+		return fmt.Errorf("too many hold %s", c.path)
+	}
+	c.held.Add(-share)
 	return l.release(ctx)
 }
 
@@ -138,7 +153,10 @@ func (c *contenders) cycle(tb testing.TB, window time.Duration) float64 {
 	var stop atomic.Bool
 	var first sync.WaitGroup
 	first.Add(len(c.locks))
-	made := creations(tb, c.look, c.path)
+	var made made
+	if c.path != "" {
+		made = creations(tb, c.look, c.path)
+	}
 	all, ctx := errgroup.WithContext(tb.Context())
 	for _, l := range c.locks {
 		all.Go(func() error {
@@ -163,30 +181,38 @@ func (c *contenders) cycle(tb testing.TB, window time.Duration) float64 {
 	count, took := done.Load()-before, time.Since(begun)
 	stop.Store(true)
 	must.Do(tb, all.Wait())
-	made.atLeast(tb, done.Load())
+	if c.path != "" {
+		made.atLeast(tb, done.Load())
+	}
 	return float64(count) / took.Seconds()
 }
 
-func (c *contenders) drain(tb testing.TB) float64 {
+func (c *contenders) drain(tb testing.TB, _ time.Duration) float64 {
 	first := c.locks[0]
 	must.Do(tb, first.acquire(tb.Context()))
 	others, ctx := errgroup.WithContext(tb.Context())
 	for _, l := range c.locks[1:] {
 		others.Go(func() error { return c.turn(ctx, l) })
 	}
-	for { // until all wait
-		_, stat, err := c.look.Exists(c.path)
-		if err != nil {
-			tb.Fatal(err)
-		}
-		if int(stat.NumChildren) >= len(c.locks) || ctx.Err() != nil {
-			break
-		}
-		time.Sleep(time.Millisecond)
-	}
+	awaitChildren(ctx, tb, c.look, c.path, len(c.locks))
 	begun := time.Now()
 	must.Do(tb, errors.Join(first.release(tb.Context()), others.Wait()))
 	return float64(len(c.locks)-1) / time.Since(begun).Seconds()
+}
+
+// awaitChildren returns when n contenders have joined the wait queue, or ctx ends.
+func awaitChildren(ctx context.Context, tb testing.TB, look *zk.Conn, path string, n int) {
+	tb.Helper()
+	for ctx.Err() == nil {
+		exists, stat, err := look.Exists(path)
+		if err != nil {
+			tb.Fatal(err)
+		}
+		if exists && int(stat.NumChildren) >= n {
+			return
+		}
+		time.Sleep(time.Millisecond)
+	}
 }
 
 // made counts the znodes that have been created in a path.
@@ -263,18 +289,28 @@ const peerTimeout = 40 * time.Second
 // atOnce opens n sessions, a few at a time.
 func atOnce(tb testing.TB, n int, open func(context.Context, int) error) {
 	tb.Helper()
+	atOnceOf(tb, n, 32, open)
+}
+
+// atOnceOf runs do n times, at most limit at once.
+func atOnceOf(tb testing.TB, n, limit int, do func(context.Context, int) error) {
+	tb.Helper()
 	g, ctx := errgroup.WithContext(tb.Context())
-	g.SetLimit(32)
+	g.SetLimit(limit)
 	for i := range n {
-		g.Go(func() error { return open(ctx, i) })
+		g.Go(func() error { return do(ctx, i) })
 	}
 	must.Do(tb, g.Wait())
 }
 
 func rawSessions(tb testing.TB, addrs []string, n int) []*zk.Conn {
+	return rawSessionsFor(tb, addrs, n, peerTimeout)
+}
+
+func rawSessionsFor(tb testing.TB, addrs []string, n int, timeout time.Duration) []*zk.Conn {
 	conns := make([]*zk.Conn, n)
 	atOnce(tb, n, func(_ context.Context, i int) error {
-		c, events, err := zk.Connect(addrs[i%len(addrs):][:1], peerTimeout, zk.WithLogInfo(false), zk.WithMaxBufferSize(peerPacket), zk.WithMaxConnBufferSize(peerPacket))
+		c, events, err := zk.Connect(addrs[i%len(addrs):][:1], timeout, zk.WithLogInfo(false), zk.WithMaxBufferSize(peerPacket), zk.WithMaxConnBufferSize(peerPacket))
 		if err != nil {
 			return err
 		}
@@ -296,10 +332,16 @@ func rawSessions(tb testing.TB, addrs []string, n int) []*zk.Conn {
 	return conns
 }
 
-func ownSessions(tb testing.TB, addrs []string, n int, open func(context.Context, recipes.SessionConfig) (recipes.Client, error)) []recipes.Client {
+func ownSessions(tb testing.TB, addrs []string, n int, open recipes.Opener) []recipes.Client {
+	return ownSessionsFor(tb, addrs, n, open, recipes.SessionConfig{SessionTimeout: peerTimeout, MaxPacket: peerPacket})
+}
+
+func ownSessionsFor(tb testing.TB, addrs []string, n int, open recipes.Opener, cfg recipes.SessionConfig) []recipes.Client {
 	sessions := make([]recipes.Client, n)
 	atOnce(tb, n, func(ctx context.Context, i int) (err error) {
-		sessions[i], err = open(ctx, recipes.SessionConfig{Servers: addrs[i%len(addrs):][:1], SessionTimeout: peerTimeout, MaxPacket: peerPacket})
+		cfg := cfg
+		cfg.Servers = addrs[i%len(addrs):][:1]
+		sessions[i], err = open(ctx, cfg)
 		return err
 	})
 	tb.Cleanup(func() {

@@ -11,6 +11,7 @@ import (
 	"google.golang.org/grpc/credentials/insecure"
 
 	rpc "github.com/zkrecipes/zkrecipes/internal/rpc/client"
+	"github.com/zkrecipes/zkrecipes/internal/rpc/link"
 	"github.com/zkrecipes/zkrecipes/internal/rpc/server"
 	"github.com/zkrecipes/zkrecipes/recipes"
 	"github.com/zkrecipes/zkrecipes/recipes/zookeeper"
@@ -25,7 +26,7 @@ func openThroughPlugin(ctx context.Context, h *host) (recipes.Client, error) {
 	plugin.Register(g)
 	var serving sync.WaitGroup
 	serving.Go(func() { _ = g.Serve(hop) })
-	conn, err := grpc.NewClient("passthrough:///plugin", append(rpc.DialOptions(nil, nil),
+	conn, err := grpc.NewClient("passthrough:///plugin", append(link.DialOptions(nil, nil),
 		grpc.WithTransportCredentials(insecure.NewCredentials()), grpc.WithContextDialer(hop.dial))...)
 	if err != nil {
 		return nil, err

@@ -73,9 +73,9 @@ func inWords(d recipes.Decision) string {
 	return fmt.Sprintf("%s (%s)", decisionWord(d), verb.Printable([]byte(d.Reason)))
 }
 
-// wait runs f with a session. A signal ends ctx; the signal and -timeout end bounded. The
+// withSession runs f with a session. A signal ends ctx; the signal and -timeout end bounded. The
 // session is not replaced once f runs, because with the variant own-nodes it is the site.
-func (p *txPath) wait(ctx context.Context, t *verb.Tool, timeout time.Duration, try bool,
+func (p *txPath) withSession(ctx context.Context, t *verb.Tool, timeout time.Duration, try bool,
 	f func(ctx, bounded context.Context, s recipes.Client) error) error {
 	r, ctx := job.NewRelay(ctx)
 	defer r.Stop()
@@ -163,12 +163,12 @@ func (v *txBeginVerb) Run(ctx context.Context, t *verb.Tool) error {
 	if err != nil {
 		return err
 	}
-	return v.wait(ctx, t, v.timeout, v.detach, func(ctx, bounded context.Context, s recipes.Client) error {
+	return v.withSession(ctx, t, v.timeout, v.detach, func(ctx, bounded context.Context, s recipes.Client) error {
 		tx, err := s.Transaction(v.Path, recipes.TransactionConfig{Variant: recipes.Variant(v.variant)})
 		if err != nil {
 			return err
 		}
-		if err := v.begin(ctx, tx, payload); err != nil {
+		if err := v.beginTransaction(ctx, tx, payload); err != nil {
 			return v.explain(err)
 		}
 		if v.detach {
@@ -182,10 +182,10 @@ func (v *txBeginVerb) Run(ctx context.Context, t *verb.Tool) error {
 	})
 }
 
-// begin begins the transaction. A signal ends the call only after CloseTimeout. If it ended
+// beginTransaction begins the transaction. A signal ends the call only after CloseTimeout. If it ended
 // the call at once, zkrecipes would not know whether the transaction exists, and its sites
 // could wait for a decision.
-func (v *txBeginVerb) begin(ctx context.Context, tx recipes.Transaction, payload []byte) error {
+func (v *txBeginVerb) beginTransaction(ctx context.Context, tx recipes.Transaction, payload []byte) error {
 	beginning, cancel := context.WithCancel(context.WithoutCancel(ctx))
 	defer cancel()
 	defer context.AfterFunc(ctx, func() { time.AfterFunc(verb.CloseTimeout, cancel) })()
@@ -253,7 +253,7 @@ func (v *txVoteVerb) Arguments(args []string) error {
 }
 
 func (v *txVoteVerb) Run(ctx context.Context, t *verb.Tool) error {
-	return v.wait(ctx, t, v.timeout, false, func(ctx, waiting context.Context, s recipes.Client) error {
+	return v.withSession(ctx, t, v.timeout, false, func(ctx, waiting context.Context, s recipes.Client) error {
 		tx, err := v.open(s)
 		if err != nil {
 			return err

@@ -40,7 +40,7 @@ func TestSignalEndsBeginOnlyAfterCloseTimeout(t *testing.T) {
 			ctx, cancel := context.WithCancel(t.Context())
 			cancel()
 			asked := time.Now()
-			err := new(txBeginVerb).begin(ctx, beginning{takes: tt.takes}, nil)
+			err := new(txBeginVerb).beginTransaction(ctx, beginning{takes: tt.takes}, nil)
 			if tt.want < tt.takes != errors.Is(err, context.Canceled) {
 				t.Errorf("%v: %v", tt.takes, err)
 			}

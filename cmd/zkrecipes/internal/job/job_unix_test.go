@@ -91,7 +91,7 @@ func TestSignalDuringStartReachesCommand(t *testing.T) {
 	ready := filepath.Join(t.TempDir(), "ready")
 	r, _ := NewRelay(t.Context())
 	defer r.Stop()
-	r.begin()
+	r.beginStart()
 	j := must.Get(Start("/bin/sh", []string{"sh", "-c", `trap 'exit 7' USR1; : >"$READY"; while :; do sleep 0.01; done`}, []string{"READY=" + ready}, nil))(t)
 	t.Cleanup(func() { j.Kill(); <-j.exited })
 	for _, err := os.Stat(ready); err != nil; _, err = os.Stat(ready) {

@@ -116,7 +116,7 @@ func (r *Relay) take(s os.Signal) {
 func (r *Relay) Start(program string, argv, env []string, life *Lifetime, held func() bool) (*Job, error) {
 	r.starts.RLock()
 	defer r.starts.RUnlock()
-	r.begin()
+	r.beginStart()
 	j, err := Start(program, argv, env, life)
 	if err != nil {
 		r.pass(nil)
@@ -150,7 +150,7 @@ func (r *Relay) StartBeside(program string, argv, env []string, life *Lifetime, 
 	}, nil
 }
 
-func (r *Relay) begin() {
+func (r *Relay) beginStart() {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	r.starting = true

@@ -91,8 +91,6 @@ func (v *doctorVerb) Arguments(args []string) error {
 }
 
 func (v *doctorVerb) Run(ctx context.Context, t *verb.Tool) error {
-	ctx, cancel := context.WithTimeout(ctx, time.Minute)
-	defer cancel()
 	v.findings = []finding{}
 	v.examine(ctx, t)
 	failed := slices.ContainsFunc(v.findings, func(f finding) bool { return f.Status == fail })
@@ -131,7 +129,9 @@ func (f finding) rows() (rows [][]string) {
 
 // examine runs the checks in order. It stops at a failure without which the rest cannot be
 // checked.
-func (v *doctorVerb) examine(ctx context.Context, t *verb.Tool) {
+func (v *doctorVerb) examine(whole context.Context, t *verb.Tool) {
+	ctx, cancel := context.WithTimeout(whole, time.Minute)
+	defer cancel()
 	cfg, err := t.Load()
 	if err != nil {
 		v.found("configuration", fail, "correct it; zkrecipes reads the file in ZKRECIPES_CONFIG, or ~/.zkrecipes.d/config.hcl", "%v", err)
@@ -158,7 +158,7 @@ func (v *doctorVerb) examine(ctx context.Context, t *verb.Tool) {
 		v.server(ctx, p, cfg.ZooKeeper, server)
 	}
 	if len(v.paths) > 0 {
-		v.lines(ctx, p, cfg.ZooKeeper)
+		v.lines(whole, p, cfg.ZooKeeper)
 	}
 }
 

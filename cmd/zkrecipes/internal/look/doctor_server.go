@@ -51,8 +51,8 @@ func (v *doctorVerb) server(ctx context.Context, p *host.Plugin, cfg recipes.Ses
 	}
 	v.found("zookeeper", status, advice, "%s: connected in %v, session timeout %v, requested %v", server, time.Since(start).Round(time.Millisecond), s.Timeout(), cfg.SessionTimeout)
 	v.ticks(ctx, cfg.TLS, server, s.Timeout())
-	if !v.readOnly {
-		v.lock(ctx, s, server)
+	if !v.readOnly && v.lock(ctx, s, server) {
+		v.handoff(ctx, p, cfg, s)
 	}
 }
 
@@ -66,8 +66,9 @@ func serverAdvice(err error) string {
 	return exit.Advice(err)
 }
 
-// lock acquires and releases a lock, and compares the server's clock with the local one.
-func (v *doctorVerb) lock(ctx context.Context, s recipes.Recipes, server string) {
+// lock acquires and releases a lock, and compares the server's clock with the local one. It reports
+// whether there was a lock.
+func (v *doctorVerb) lock(ctx context.Context, s recipes.Recipes, server string) bool {
 	before := time.Now()
 	age, err := takeLock(ctx, s)
 	if err != nil {
@@ -76,7 +77,7 @@ func (v *doctorVerb) lock(ctx context.Context, s recipes.Recipes, server string)
 			advice = "give this user create and delete rights on the chroot, or change the chroot"
 		}
 		v.found("lock", fail, advice, "%s: %v", server, err)
-		return
+		return false
 	}
 	v.found("lock", fine, "", "%s: acquired and released in %v", server, time.Since(before).Round(time.Millisecond))
 	status, advice := fine, ""
@@ -84,6 +85,58 @@ func (v *doctorVerb) lock(ctx context.Context, s recipes.Recipes, server string)
 		status, advice = warn, "locks do not depend on clocks, but times in logs and in zkrecipes contenders do; run NTP on both"
 	}
 	v.found("clock", status, advice, "%s: differs by %v from the local clock", server, age.Round(time.Millisecond))
+	return true
+}
+
+// handoff lets one session wait for the lock of another, and warns if its grant needed more than the
+// release. Then locks work, but slower.
+func (v *doctorVerb) handoff(ctx context.Context, p *host.Plugin, cfg recipes.SessionConfig, holder recipes.Recipes) {
+	waiter, err := p.Open(ctx, cfg)
+	if err == nil {
+		defer waiter.Close(ctx)
+		err = handOver(ctx, holder, waiter)
+	}
+	var stats recipes.Stats
+	if err == nil {
+		stats, err = waiter.Stats(ctx)
+	}
+	switch server := cfg.Servers[0]; {
+	case err != nil:
+		v.found("handoff", fail, exit.Advice(err), "%s: %v", server, err)
+	case stats.Handoffs == 0 && stats.Fallbacks > 0:
+		v.found("handoff", warn, "locks are safe and slower. Probably the servers compute digests by another algorithm than SHA1 (zookeeper.DigestAuthenticationProvider.digestAlg)", "%s: a release does not grant the lock to the next contender, which has to look", server)
+	}
+}
+
+// handOver takes a lock, and releases it while another session waits.
+func handOver(ctx context.Context, holder, waiter recipes.Recipes) error {
+	waits := make(chan recipes.Place, 1)
+	l, err := holder.Lock(doctorPath, recipes.LockConfig{Data: []byte("zkrecipes doctor")})
+	if err != nil {
+		return err
+	}
+	next, err := waiter.Lock(doctorPath, recipes.LockConfig{Data: []byte("zkrecipes doctor"), Joined: func(p recipes.Place) { waits <- p }})
+	if err != nil {
+		return err
+	}
+	h, err := l.Acquire(ctx)
+	if err != nil {
+		return err
+	}
+	granted := make(chan error, 1)
+	go func() {
+		h, err := next.Acquire(ctx)
+		if err == nil {
+			err = h.Release(ctx)
+		}
+		granted <- err
+	}()
+	select {
+	case <-waits:
+		return errors.Join(h.Release(ctx), <-granted)
+	case err := <-granted: // it did not even wait
+		return errors.Join(h.Release(ctx), err)
+	}
 }
 
 // takeLock acquires and releases a lock. The creation time of our znode, by the server's
@@ -141,16 +194,21 @@ func parseConf(answer string) (tick time.Duration, observer bool) {
 	return time.Duration(ms) * time.Millisecond, conf["peerType"] == "1"
 }
 
-// lines checks the paths, through any of the servers.
+// lines checks the paths, through any of the servers. A read has no time limit, because a wait queue
+// may be long: if the servers do not answer, the session ends.
 func (v *doctorVerb) lines(ctx context.Context, p *host.Plugin, cfg recipes.SessionConfig) {
-	ctx, cancel := context.WithTimeout(ctx, serverTimeout)
+	opening, cancel := context.WithTimeout(ctx, serverTimeout)
 	defer cancel()
-	s, err := p.Open(ctx, cfg)
+	s, err := p.Open(opening, cfg)
 	if err != nil {
 		v.found("line", fail, serverAdvice(err), "%v", err)
 		return
 	}
-	defer s.Close(ctx)
+	defer func() {
+		ctx, cancel := context.WithTimeout(ctx, serverTimeout)
+		defer cancel()
+		s.Close(ctx)
+	}()
 	for _, path := range v.paths {
 		lines, err := s.Contenders(ctx, path)
 		if err != nil {

@@ -219,7 +219,7 @@ func (g *guard) run(ctx context.Context, t *verb.Tool, acquire func(context.Cont
 		Timeout: g.timeout, Try: g.try, Failure: g.path + " was not granted",
 		Hint: fmt.Sprintf("zkrecipes contenders %s shows the contenders ahead", g.path),
 	}
-	held, err := g.once(ctx, t, p, r, program, acquire)
+	held, err := g.runOnce(ctx, t, p, r, program, acquire)
 	for backoff := (verb.Backoff{}); held != nil && g.repeats(held, t); {
 		g.try = false // -try is for the first grant
 		if g.retry > 0 {
@@ -227,7 +227,7 @@ func (g *guard) run(ctx context.Context, t *verb.Tool, acquire func(context.Cont
 		}
 		backoff.Next(held.ran)
 		backoff.Pause(held.after)
-		held, err = g.once(held.after, t, p, r, program, acquire)
+		held, err = g.runOnce(held.after, t, p, r, program, acquire)
 		if again := exit.Code(err, exit.Own); held == nil && g.retry > 0 && (again == exit.Timeout || again == exit.Own) {
 			return exit.With(exit.Lost, "%w", err) // the first grant was lost
 		}
@@ -235,9 +235,9 @@ func (g *guard) run(ctx context.Context, t *verb.Tool, acquire func(context.Cont
 	return err
 }
 
-// once waits for one grant and runs the command under it. held is nil if the command did not
+// runOnce waits for one grant and runs the command under it. held is nil if the command did not
 // run.
-func (g *guard) once(ctx context.Context, t *verb.Tool, p verb.Patience, r *job.Relay, program string,
+func (g *guard) runOnce(ctx context.Context, t *verb.Tool, p verb.Patience, r *job.Relay, program string,
 	acquire func(context.Context, recipes.Client) (grant, error)) (held *holding, err error) {
 	acquireShown := func(ctx context.Context, s recipes.Client) (grant, error) {
 		g.served.Opened(s)

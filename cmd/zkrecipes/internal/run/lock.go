@@ -12,6 +12,7 @@ import (
 
 	"github.com/zkrecipes/zkrecipes/cmd/zkrecipes/internal/exit"
 	"github.com/zkrecipes/zkrecipes/cmd/zkrecipes/internal/verb"
+	"github.com/zkrecipes/zkrecipes/internal/grants"
 	"github.com/zkrecipes/zkrecipes/internal/helptext"
 	"github.com/zkrecipes/zkrecipes/recipes"
 )
@@ -232,14 +233,14 @@ func (v *lockVerb) Arguments(args []string) error {
 }
 
 func (v *lockVerb) Run(ctx context.Context, t *verb.Tool) error {
-	v.lineKind = v.kind()
+	v.lineKind = v.way().Kind
 	err := v.guard.run(ctx, t, func(ctx context.Context, s recipes.Client) (grant, error) {
 		h, err := v.acquire(ctx, s)
 		if err != nil {
 			return grant{}, v.explain(err)
 		}
 		if v.oncePer > 0 {
-			err = v.turn(ctx, s, t, &h)
+			err = v.claimTurn(ctx, s, t, &h)
 		}
 		return h, err
 	})
@@ -249,8 +250,8 @@ func (v *lockVerb) Run(ctx context.Context, t *verb.Tool) error {
 	return err
 }
 
-// turn looks for a turn of the period. If none is due, it releases the lock.
-func (v *lockVerb) turn(ctx context.Context, s recipes.Recipes, t *verb.Tool, h *grant) error {
+// claimTurn takes a turn of the period. If none is due, it releases the lock.
+func (v *lockVerb) claimTurn(ctx context.Context, s recipes.Recipes, t *verb.Tool, h *grant) error {
 	record, err := s.Configuration(v.path)
 	if err != nil {
 		return err
@@ -272,19 +273,6 @@ func (v *lockVerb) turn(ctx context.Context, s recipes.Recipes, t *verb.Tool, h 
 	return err
 }
 
-// kind returns the recipe that this contender uses.
-func (v *lockVerb) kind() recipes.Kind {
-	switch {
-	case v.priority.Given:
-		return recipes.KindPriorityLock
-	case v.permits > 0:
-		return recipes.KindSemaphore
-	case v.sharing():
-		return recipes.KindSharedLock
-	}
-	return recipes.KindLock
-}
-
 // explain adds advice to an error about the other contenders of PATH.
 func (v *lockVerb) explain(err error) error {
 	switch {
@@ -296,38 +284,53 @@ func (v *lockVerb) explain(err error) error {
 	return fmt.Errorf("%w; zkrecipes semaphore %s shows the number; give the same -n, or change it when there are no contenders", err, v.path)
 }
 
-// sharing reports whether PATH is a shared lock. A priority lock has readers and writers too.
-func (v *lockVerb) sharing() bool { return (v.shared || v.exclusive) && !v.priority.Given }
-
 func (v *lockVerb) sharedConfig() recipes.SharedLockConfig {
 	return recipes.SharedLockConfig{Dialect: v.dialect, Data: []byte(v.data), Revocable: v.revocable, Grace: v.forceAfter}
 }
 
 func (v *lockVerb) acquire(ctx context.Context, s recipes.Recipes) (grant, error) {
+	if len(v.and) > 0 {
+		return v.acquireAll(ctx, s)
+	}
+	w := v.way()
+	e, err := w.Open(s, v.path, grants.Options{
+		Permits: v.permits, Priority: v.priority.Number, Ask: v.ask, Dialect: v.dialect, Data: []byte(v.data), Revocable: v.revocable, Grace: v.forceAfter,
+	})
+	if err != nil {
+		return grant{}, err
+	}
+	got, err := choose(v.try, e.Try, e.Get)(ctx)
+	if err != nil {
+		return grant{}, err
+	}
+	g := grant{Grant: got, giveBack: func(ctx context.Context) error { return w.GiveBack(ctx, got) }}
+	if r, ok := got.(interface{ Revoked() <-chan struct{} }); ok && v.revocable {
+		g.asked = r.Revoked()
+	}
+	if h, ok := got.(recipes.Hold); ok && v.permits == 1 && !verb.OtherLibrary(v.dialect) {
+		g.Grant = onlySlot{h} // no number is claimed, so that a release is a handoff
+	}
+	return g, nil
+}
+
+// way returns how this contender gets its grant.
+func (v *lockVerb) way() grants.Way {
+	name := "lock"
 	switch {
 	case v.priority.Given:
-		l, err := s.PriorityLock(v.path, recipes.PriorityLockConfig{
-			Priority: v.priority.Number, Ask: v.ask, Data: []byte(v.data), Revocable: v.revocable, Grace: v.forceAfter,
-		})
-		read := choose(v.try, recipes.PriorityLock.TryRead, recipes.PriorityLock.AcquireRead)
-		write := choose(v.try, recipes.PriorityLock.TryWrite, recipes.PriorityLock.AcquireWrite)
-		return take(ctx, v, l, err, choose(v.shared, read, write))
-	case v.sharing():
-		l, err := s.SharedLock(v.path, v.sharedConfig())
-		read := choose(v.try, recipes.SharedLock.TryRead, recipes.SharedLock.AcquireRead)
-		write := choose(v.try, recipes.SharedLock.TryWrite, recipes.SharedLock.AcquireWrite)
-		return take(ctx, v, l, err, choose(v.exclusive, write, read))
+		name = choose(v.shared, "priority lock for reading", "priority lock for writing")
+	case v.shared || v.exclusive:
+		name = choose(v.shared, "shared lock for reading", "shared lock for writing")
 	case v.permits > 1 && !verb.OtherLibrary(v.dialect):
-		l, err := s.Slots(v.path, recipes.SemaphoreConfig{Permits: v.permits, Data: []byte(v.data)})
-		return take(ctx, v, l, err, choose(v.try, recipes.Slots.TryAcquire, recipes.Slots.Acquire))
+		name = "slots"
 	case v.permits > 0:
-		l, err := s.Semaphore(v.path, recipes.SemaphoreConfig{Permits: v.permits, Dialect: v.dialect, Data: []byte(v.data)})
-		g, err := take(ctx, v, l, err, choose(v.try, recipes.Semaphore.TryAcquire, recipes.Semaphore.Acquire))
-		if h, ok := g.Grant.(recipes.Hold); ok && v.permits == 1 && !verb.OtherLibrary(v.dialect) {
-			g.Grant = onlySlot{h} // no number is claimed, so that a release is a handoff
-		}
-		return g, err
+		name = "semaphore"
 	}
+	return grants.Named(name)
+}
+
+// acquireAll acquires the lock of each path.
+func (v *lockVerb) acquireAll(ctx context.Context, s recipes.Recipes) (grant, error) {
 	var locks []recipes.Lock
 	for _, path := range append([]string{v.path}, v.and...) {
 		l, err := s.Lock(path, recipes.LockConfig{Dialect: v.dialect, Data: []byte(v.data)})
@@ -336,28 +339,11 @@ func (v *lockVerb) acquire(ctx context.Context, s recipes.Recipes) (grant, error
 		}
 		locks = append(locks, l)
 	}
-	if len(locks) > 1 {
-		return take(ctx, v, locks, nil, func(locks []recipes.Lock, ctx context.Context) (recipes.Holds, error) {
-			return recipes.AcquireAll(ctx, locks...)
-		})
-	}
-	return take(ctx, v, locks[0], nil, choose(v.try, recipes.Lock.TryAcquire, recipes.Lock.Acquire))
-}
-
-// take acquires l, unless err is an error from opening it.
-func take[L any, H recipes.Hold](ctx context.Context, v *lockVerb, l L, err error, acquire func(L, context.Context) (H, error)) (grant, error) {
+	holds, err := recipes.AcquireAll(ctx, locks...)
 	if err != nil {
 		return grant{}, err
 	}
-	h, err := acquire(l, ctx)
-	if err != nil {
-		return grant{}, err
-	}
-	g := grant{Grant: h, giveBack: h.Release}
-	if r, ok := recipes.Hold(h).(interface{ Revoked() <-chan struct{} }); ok && v.revocable {
-		g.asked = r.Revoked()
-	}
-	return g, nil
+	return grant{Grant: holds, giveBack: holds.Release}, nil
 }
 
 func choose[T any](first bool, a, b T) T {

@@ -104,9 +104,16 @@ func (c *connection) open(ctx context.Context) (recipes.Client, error) {
 	return s, err
 }
 
-// start launches the plugin.
+// start launches the plugin. For a later session it reads the configuration again, whose servers may
+// have changed in the meantime.
 func (c *connection) start(ctx context.Context) (err error) {
 	if c.plugin != nil { // the supervisor restarts a plugin that exits
+		switch again, err := c.Load(); err {
+		case nil:
+			c.cfg.ZooKeeper = again.ZooKeeper
+		default:
+			c.cfg.Plugin.Logger.Warn("the configuration cannot be read again; going on with the former one", "error", err)
+		}
 		return nil
 	}
 	if c.cfg, err = c.Load(); err != nil {

@@ -47,7 +47,9 @@ type Config struct {
 	// them evenly. 0 is no bound.
 	ReadsPerSecond int32 `protobuf:"varint,10,opt,name=reads_per_second,json=readsPerSecond,proto3" json:"reads_per_second,omitempty"`
 	// Bounds the listing of a path, in bytes. Servers do not bound it. 0 is 64 MiB.
-	MaxListing    int32 `protobuf:"varint,11,opt,name=max_listing,json=maxListing,proto3" json:"max_listing,omitempty"`
+	MaxListing int32 `protobuf:"varint,11,opt,name=max_listing,json=maxListing,proto3" json:"max_listing,omitempty"`
+	// Replace the servers by the members of the ensemble, in /zookeeper/config.
+	FollowServers bool `protobuf:"varint,12,opt,name=follow_servers,json=followServers,proto3" json:"follow_servers,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -157,6 +159,13 @@ func (x *Config) GetMaxListing() int32 {
 		return x.MaxListing
 	}
 	return 0
+}
+
+func (x *Config) GetFollowServers() bool {
+	if x != nil {
+		return x.FollowServers
+	}
+	return false
 }
 
 // Digest is a user and password of ZooKeeper's digest scheme.
@@ -376,8 +385,8 @@ func (x *AccessControl) GetId() string {
 	return ""
 }
 
-// TransportSecurity is TLS to ZooKeeper. All contents are PEM, not file names:
-// a plugin may not see its host's files.
+// TransportSecurity is TLS to ZooKeeper. The contents are PEM: a plugin may not see its host's
+// files.
 type TransportSecurity struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
 	// Certificates of the authorities that may have signed the server's certificate. Empty
@@ -388,7 +397,14 @@ type TransportSecurity struct {
 	// A secret: never logged.
 	Key []byte `protobuf:"bytes,3,opt,name=key,proto3" json:"key,omitempty"`
 	// Expected in the server's certificate. Empty means the host that was dialled.
-	ServerName    string `protobuf:"bytes,4,opt,name=server_name,json=serverName,proto3" json:"server_name,omitempty"`
+	ServerName string `protobuf:"bytes,4,opt,name=server_name,json=serverName,proto3" json:"server_name,omitempty"`
+	// Files with the same contents. The plugin reads them for each connection. If it cannot, it
+	// uses the contents above.
+	CaFile          string `protobuf:"bytes,5,opt,name=ca_file,json=caFile,proto3" json:"ca_file,omitempty"`
+	CertificateFile string `protobuf:"bytes,6,opt,name=certificate_file,json=certificateFile,proto3" json:"certificate_file,omitempty"`
+	KeyFile         string `protobuf:"bytes,7,opt,name=key_file,json=keyFile,proto3" json:"key_file,omitempty"`
+	// Accept a certificate with whatever names, if one of ca has signed it.
+	AnyName       bool `protobuf:"varint,8,opt,name=any_name,json=anyName,proto3" json:"any_name,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -451,11 +467,39 @@ func (x *TransportSecurity) GetServerName() string {
 	return ""
 }
 
+func (x *TransportSecurity) GetCaFile() string {
+	if x != nil {
+		return x.CaFile
+	}
+	return ""
+}
+
+func (x *TransportSecurity) GetCertificateFile() string {
+	if x != nil {
+		return x.CertificateFile
+	}
+	return ""
+}
+
+func (x *TransportSecurity) GetKeyFile() string {
+	if x != nil {
+		return x.KeyFile
+	}
+	return ""
+}
+
+func (x *TransportSecurity) GetAnyName() bool {
+	if x != nil {
+		return x.AnyName
+	}
+	return false
+}
+
 var File_zkrecipes_v1_config_proto protoreflect.FileDescriptor
 
 const file_zkrecipes_v1_config_proto_rawDesc = "" +
 	"\n" +
-	"\x19zkrecipes/v1/config.proto\x12\fzkrecipes.v1\x1a\x1egoogle/protobuf/duration.proto\"\xe4\x03\n" +
+	"\x19zkrecipes/v1/config.proto\x12\fzkrecipes.v1\x1a\x1egoogle/protobuf/duration.proto\"\x8b\x04\n" +
 	"\x06Config\x12\x18\n" +
 	"\aservers\x18\x01 \x03(\tR\aservers\x12\x16\n" +
 	"\x06chroot\x18\x02 \x01(\tR\x06chroot\x12B\n" +
@@ -470,7 +514,8 @@ const file_zkrecipes_v1_config_proto_rawDesc = "" +
 	"\x10reads_per_second\x18\n" +
 	" \x01(\x05R\x0ereadsPerSecond\x12\x1f\n" +
 	"\vmax_listing\x18\v \x01(\x05R\n" +
-	"maxListing\"8\n" +
+	"maxListing\x12%\n" +
+	"\x0efollow_servers\x18\f \x01(\bR\rfollowServers\"8\n" +
 	"\x06Digest\x12\x12\n" +
 	"\x04user\x18\x01 \x01(\tR\x04user\x12\x1a\n" +
 	"\bpassword\x18\x02 \x01(\tR\bpassword\"\xbb\x01\n" +
@@ -485,13 +530,17 @@ const file_zkrecipes_v1_config_proto_rawDesc = "" +
 	"\rAccessControl\x12 \n" +
 	"\vpermissions\x18\x01 \x01(\x05R\vpermissions\x12\x16\n" +
 	"\x06scheme\x18\x02 \x01(\tR\x06scheme\x12\x0e\n" +
-	"\x02id\x18\x03 \x01(\tR\x02id\"x\n" +
+	"\x02id\x18\x03 \x01(\tR\x02id\"\xf2\x01\n" +
 	"\x11TransportSecurity\x12\x0e\n" +
 	"\x02ca\x18\x01 \x01(\fR\x02ca\x12 \n" +
 	"\vcertificate\x18\x02 \x01(\fR\vcertificate\x12\x10\n" +
 	"\x03key\x18\x03 \x01(\fR\x03key\x12\x1f\n" +
 	"\vserver_name\x18\x04 \x01(\tR\n" +
-	"serverNameBFZDgithub.com/zkrecipes/zkrecipes/plugin/proto/zkrecipes/v1;zkrecipesv1b\x06proto3"
+	"serverName\x12\x17\n" +
+	"\aca_file\x18\x05 \x01(\tR\x06caFile\x12)\n" +
+	"\x10certificate_file\x18\x06 \x01(\tR\x0fcertificateFile\x12\x19\n" +
+	"\bkey_file\x18\a \x01(\tR\akeyFile\x12\x19\n" +
+	"\bany_name\x18\b \x01(\bR\aanyNameBFZDgithub.com/zkrecipes/zkrecipes/plugin/proto/zkrecipes/v1;zkrecipesv1b\x06proto3"
 
 var (
 	file_zkrecipes_v1_config_proto_rawDescOnce sync.Once

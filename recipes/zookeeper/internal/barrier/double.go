@@ -72,17 +72,17 @@ func (b *doubleBarrier) enter(ctx context.Context, data []byte, joined func(reci
 		return nil, err
 	}
 	joined(recipes.Place{Znode: o.Znode(), Position: recipes.UnknownPosition})
-	return b.await(ctx, o)
+	return b.awaitAdmission(ctx, o)
 }
 
-// await waits until the member has entered. If it does not, its znode is deleted.
-func (b *doubleBarrier) await(ctx context.Context, o *znode.Ephemeral) (*passage, error) {
+// awaitAdmission waits until the member has entered. If it does not, its znode is deleted.
+func (b *doubleBarrier) awaitAdmission(ctx context.Context, o *znode.Ephemeral) (*passage, error) {
 	r := round{zxid: math.MaxInt64} // outside the compatibility modes no name is used again
 	var err error
 	if b.compatible() {
 		r, err = b.waitForReady(ctx, o)
 	} else {
-		r.members, err = b.wait(ctx, o)
+		r.members, err = b.awaitReady(ctx, o)
 	}
 	if err != nil {
 		o.End(recipes.ErrReleased)
@@ -108,8 +108,8 @@ func (b *doubleBarrier) members(ctx context.Context) ([]line.Entry, error) {
 	return b.line.Order(ctx, names)
 }
 
-// wait waits until ready names the member, and returns all members that it names.
-func (b *doubleBarrier) wait(ctx context.Context, o *znode.Ephemeral) ([]string, error) {
+// awaitReady waits until ready names the member, and returns all members that it names.
+func (b *doubleBarrier) awaitReady(ctx context.Context, o *znode.Ephemeral) ([]string, error) {
 	var r ready
 	woken := false // by a change of ready, which then most likely names the member
 	err := znode.Await(ctx, b.Session, fmt.Sprintf("waiting for %d members", b.size), func() (events []<-chan struct{}, err error) {
@@ -363,7 +363,7 @@ func (b *doubleBarrier) ResumeWaiting(ctx context.Context, path string, joined f
 	}
 	b.markReadyResumed()
 	joined(recipes.Place{Znode: path, Position: recipes.UnknownPosition})
-	return b.granted(b.await(ctx, o))
+	return b.granted(b.awaitAdmission(ctx, o))
 }
 
 func (b *doubleBarrier) isMember(path string) error {

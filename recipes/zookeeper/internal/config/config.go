@@ -126,7 +126,6 @@ func (c *configuration) Set(ctx context.Context, key string, value []byte, expec
 				t.Set(c.Child(key), value, 0)
 			}
 		},
-		root: value,
 	})
 	if err == nil && zxid == 0 {
 		err = c.Session.Because(ctx, fmt.Errorf("%w: it is set, but its revision could not be read", recipes.ErrUnknownOutcome))
@@ -155,7 +154,6 @@ type change struct {
 	existing func(t *session.Txn, now znode.Counted)
 	missing  func(t *session.Txn)
 	deletes  bool
-	root     []byte // the value of the configuration's own znode, if that is to be created
 }
 
 // change reads the key's record, compares its revision, and commits the change once, if the
@@ -184,11 +182,10 @@ func (c *configuration) change(ctx context.Context, key string, expected recipes
 			return t, err
 		})
 		if errors.Is(err, errUnmade) {
-			zxid, err = c.make(ctx, ch.root)
-			if errors.Is(err, recipes.ErrNodeExists) {
+			if outcome, err = c.make(ctx, ch.missing); errors.Is(err, recipes.ErrNodeExists) {
 				continue
 			}
-			return zxid, err
+			return outcome.Zxid, err
 		}
 		if err = now.Done(outcome, err); !errors.Is(err, znode.ErrReadAgain) && !outrun(err) {
 			return outcome.Zxid, err
@@ -232,18 +229,12 @@ func outrun(err error) bool {
 	return refused && (errors.Is(err, recipes.ErrBadVersion) || errors.Is(err, recipes.ErrNoNode) || errors.Is(err, recipes.ErrNodeExists))
 }
 
-// make creates the configuration's own znode. It has no receipt, because receipts are
-// below that znode. So if the reply is lost and the znode exists afterwards, the outcome
-// is unknown.
-func (c *configuration) make(ctx context.Context, value []byte) (zxid int64, err error) {
-	if err := c.Session.Create(ctx, c.Path(), value); err != nil {
-		return 0, err
-	}
-	stat, err := c.Session.Stat(ctx, c.Path())
-	if err != nil {
-		return 0, fmt.Errorf("%w: it is set, but its revision could not be read: %w", recipes.ErrUnknownOutcome, err)
-	}
-	return stat.Czxid, nil
+// make commits the creation of the configuration's own znode. The receipt is beside that znode,
+// because none can be below it yet.
+func (c *configuration) make(ctx context.Context, missing func(*session.Txn)) (session.Outcome, error) {
+	var t session.Txn
+	missing(&t)
+	return c.Session.CommitWithReceipt(ctx, gopath.Dir(c.Path()), c.Session.Ensure, t)
 }
 
 // parents creates the missing parents of a key. They are persistent because they may have

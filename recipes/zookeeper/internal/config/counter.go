@@ -139,7 +139,7 @@ const (
 func backOff(ctx context.Context, s *session.Session, failures int) error {
 	limit := min(lastBackOff, firstBackOff<<min(failures-1, 10))
 	over := make(chan struct{})
-	timer := time.AfterFunc(s.Chance(limit), func() { close(over) })
+	timer := time.AfterFunc(s.RandomBelow(limit), func() { close(over) })
 	defer timer.Stop()
 	return s.Wait(ctx, "waiting to try again", over)
 }

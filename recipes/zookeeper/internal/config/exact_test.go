@@ -3,8 +3,11 @@ package config_test
 import (
 	"context"
 	"errors"
+	"fmt"
 	gopath "path"
 	"strings"
+	"sync"
+	"sync/atomic"
 	"testing"
 
 	"github.com/go-zookeeper/zk"
@@ -162,6 +165,124 @@ func TestAConfigurationThatWasReplacedIsNotOverwritten(t *testing.T) {
 				}
 				if data := s.Data(s.Path); string(data) != "theirs" {
 					t.Errorf("the data is %q", data)
+				}
+			})
+		})
+	}
+}
+
+// The first Set creates the configuration's own znode. The reply is lost or not, and other clients change the
+// znode before the session sends another request.
+func TestTheFirstSetKnowsItsRevision(t *testing.T) {
+	for name, then := range map[string]func(s *zktest.Scene) error{
+		"no client changes it": func(*zktest.Scene) error { return nil },
+		"another client sets it": func(s *zktest.Scene) error {
+			_, err := zktest.ConfigAt(s.T, s.Session(), s.Path).Set(s.Ctx, "", []byte("theirs"), recipes.AnyRevision)
+			return err
+		},
+		"another program replaces it": func(s *zktest.Scene) error {
+			err := deleteTree(s.Raw, s.Path)
+			s.Make(s.Path, []byte("theirs"), 0)
+			return err
+		},
+		"another program deletes it": func(s *zktest.Scene) error { return deleteTree(s.Raw, s.Path) },
+	} {
+		for _, lost := range []bool{true, false} {
+			t.Run(fmt.Sprintf("%s, lost: %t", name, lost), func(t *testing.T) {
+				zktest.OnEmbedded(t, func(s *zktest.Scene, srv *zkserver.Server) {
+					session := s.Session()
+					c := zktest.ConfigAt(t, session, s.Path)
+					var created atomic.Bool
+					change := sync.OnceFunc(func() { must.Do(t, then(s)) })
+					srv.SetFault(func(r zkserver.Request) zkserver.Fault {
+						switch {
+						case r.SessionID != session.ID():
+						case created.Load():
+							change()
+						case r.Op == zkserver.OpMulti, zktest.Creates(r.Op) && r.Path == s.Path:
+							created.Store(true)
+							return zkserver.Fault{DropReply: lost}
+						}
+						return zkserver.Fault{}
+					})
+					revision, err := c.Set(s.Ctx, "", []byte("mine"), recipes.NoRevision)
+					if err != nil || !created.Load() {
+						t.Fatalf("created %t: %v", created.Load(), err)
+					}
+					change()
+					srv.SetFault(nil)
+					now, err := c.Get(s.Ctx, "")
+					mine := err == nil && string(now.Value) == "mine"
+					if same := err == nil && now.Revision == revision; same != mine {
+						t.Errorf("Set returned revision %d; now the entry is %+v, %v", revision, now, err)
+					}
+				})
+			})
+		}
+	}
+}
+
+// Clients with different ACLs share a configuration. A client that may not read or write the znode that counts
+// the deletions is refused, and the error says what it needs. Nothing is changed without the count.
+func TestAClientThatMayNotCountIsRefused(t *testing.T) {
+	const noRead, noWrite = zk.PermAll &^ zk.PermRead, zk.PermAll &^ zk.PermWrite
+	for name, test := range map[string]struct {
+		perms  int32
+		refuse string // the permission that the error names
+		change func(s *zktest.Scene, session recipes.Client, now recipes.Entry) error
+	}{
+		"Set, without reading": {noRead, "read", func(s *zktest.Scene, session recipes.Client, now recipes.Entry) error {
+			_, err := zktest.ConfigAt(s.T, session, s.Path).Set(s.Ctx, "k", []byte("mine"), now.Revision)
+			return err
+		}},
+		"Delete, without writing": {noWrite, "write", func(s *zktest.Scene, session recipes.Client, now recipes.Entry) error {
+			return zktest.ConfigAt(s.T, session, s.Path).Delete(s.Ctx, "k", now.Revision)
+		}},
+		"Delete of any revision, without writing": {noWrite, "write", func(s *zktest.Scene, session recipes.Client, now recipes.Entry) error {
+			return zktest.ConfigAt(s.T, session, s.Path).Delete(s.Ctx, "k", recipes.AnyRevision)
+		}},
+		"Unregister, without writing": {noWrite, "write", func(s *zktest.Scene, session recipes.Client, now recipes.Entry) error {
+			return must.Get(session.Names(s.Path))(s.T).Unregister(s.Ctx, "k", 0)
+		}},
+		"a guarded deletion, without writing": {noWrite, "write", func(s *zktest.Scene, session recipes.Client, now recipes.Entry) error {
+			h := must.Get(must.Get(session.Lock("/lock", recipes.LockConfig{}))(s.T).Acquire(s.Ctx))(s.T)
+			defer s.Release(h)
+			return h.Write(s.Ctx, must.Get(zktest.ConfigAt(s.T, session, s.Path).Key(recipes.Delete("k", recipes.AnyVersion)))(s.T))
+		}},
+		"Set, without creating the count": {0, "create", func(s *zktest.Scene, session recipes.Client, now recipes.Entry) error {
+			_, err := zktest.ConfigAt(s.T, session, s.Path).Set(s.Ctx, "k", []byte("mine"), now.Revision)
+			return err
+		}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			zktest.OnEmbedded(t, func(s *zktest.Scene, srv *zkserver.Server) {
+				theirs, session := zktest.ConfigAt(t, s.Session(), s.Path), s.Session()
+				if test.perms == 0 {
+					must.Get(theirs.Set(s.Ctx, "k", []byte("theirs"), recipes.NoRevision))(t)
+					must.Get(zktest.ConfigAt(t, session, s.Path).Set(s.Ctx, "mine", nil, recipes.NoRevision))(t) // and its receipt
+					must.Get(s.Raw.SetACL(s.Path, zk.WorldACL(zk.PermAll&^zk.PermCreate), -1))(t)
+				} else {
+					must.Do(t, setTwice(s.Ctx, theirs, "k"))
+					for _, name := range s.Children(s.Path) {
+						if strings.HasSuffix(name, "-deletions") {
+							must.Get(s.Raw.SetACL(s.Path+"/"+name, zk.WorldACL(test.perms), -1))(t)
+						}
+					}
+				}
+				now := must.Get(theirs.Get(s.Ctx, "k"))(t)
+				for range 2 { // the second time, the session knows the count
+					err := test.change(s, session, now)
+					if !errors.Is(err, recipes.ErrAccessDenied) || errors.Is(err, recipes.ErrUnknownOutcome) {
+						t.Fatalf("the error is %v; want ErrAccessDenied", err)
+					}
+					for _, want := range []string{"deletions", "needs the permission to " + test.refuse, "SessionConfig.ACL"} {
+						if !strings.Contains(err.Error(), want) {
+							t.Errorf("%v does not say %q", err, want)
+						}
+					}
+				}
+				if after := must.Get(theirs.Get(s.Ctx, "k"))(t); after.Revision != now.Revision {
+					t.Errorf("the key is %+v; it was %+v", after, now)
 				}
 			})
 		})

@@ -3,8 +3,10 @@ package conn
 import (
 	"bufio"
 	"context"
+	"crypto/tls"
 	"encoding/binary"
 	"hash/fnv"
+	"math"
 	"net"
 	"slices"
 	"sync"
@@ -52,6 +54,7 @@ type Conn struct {
 	closed    chan struct{}
 	closeOnce sync.Once
 	out       sync.Mutex // held while a frame is written
+	kernel    bool       // the operating system buffers what is written
 
 	identifying sync.Mutex
 	identified  bool // the session's identity was sent; guarded by identifying
@@ -60,6 +63,7 @@ type Conn struct {
 
 	mu       sync.Mutex
 	pending  []sent // requests without an answer, in order
+	waiting  int    // their size, in bytes
 	evidence lease.Evidence
 	began    time.Time // when the connect request was sent
 	rawXid   int32     // the last xid of the session's own requests
@@ -73,6 +77,7 @@ type Conn struct {
 type sent struct {
 	xid   int32
 	op    int32
+	size  int // in bytes
 	at    time.Time
 	proof lease.Proof
 
@@ -87,7 +92,7 @@ func newConn(c net.Conn, w *Wire, deadline time.Time, failed func(error)) (*Conn
 	if err := c.SetDeadline(deadline); err != nil {
 		return nil, err
 	}
-	made := &Conn{Conn: c, wire: w, seen: w.LastZxid(), failed: failed, closed: make(chan struct{})}
+	made := &Conn{Conn: c, wire: w, seen: w.LastZxid(), failed: failed, closed: make(chan struct{}), kernel: buffered(c)}
 	made.in = bufio.NewReaderSize(deadlineReader{made}, maxHandshake) // larger reads bypass the buffer
 	return made, nil
 }
@@ -122,7 +127,7 @@ func (c *Conn) Write(frame []byte) (int, error) {
 			c.mu.Unlock()
 			return len(frame), nil
 		}
-		c.note(sent{xid: xid, op: op, at: time.Now()})
+		c.note(sent{xid: xid, op: op, size: len(frame), at: time.Now()})
 	}
 	c.mu.Unlock()
 	c.wire.Counters.requestBytes.Add(int64(len(frame)))
@@ -164,6 +169,7 @@ func (c *Conn) note(s sent) {
 		s.proof = c.evidence.Asking(c.wire.Lease, s.at)
 	}
 	c.pending = append(c.pending, s)
+	c.waiting += s.size
 	c.wire.Counters.request(s.op)
 }
 
@@ -197,7 +203,7 @@ const rawXids = -1 << 31
 
 func isRaw(xid int32) bool { return xid < rawXids/2 }
 
-// Send sends the requests in one write.
+// Send sends the requests in one write, which may wait for the server to read.
 func (c *Conn) Send(requests ...Request) (*Batch, error) {
 	if c == nil {
 		return nil, ErrNotSent
@@ -205,17 +211,69 @@ func (c *Conn) Send(requests ...Request) (*Batch, error) {
 	if c.wire.Life.Err() != nil {
 		return nil, context.Cause(c.wire.Life)
 	}
-	if slices.ContainsFunc(requests, func(r Request) bool { return r.identified }) && c.wire.Identified() {
+	if slices.ContainsFunc(requests, identified) && c.wire.Identified() {
 		if err := c.identify(); err != nil {
 			return nil, err
 		}
 	}
+	b, frames, err := c.enqueue(requests, math.MaxInt)
+	if err != nil {
+		return nil, err
+	}
+	c.out.Lock()
+	defer c.out.Unlock()
+	return c.finish(b, frames)
+}
+
+// SendNow does the same as Send if the write waits for nothing: the operating system buffers it.
+// Then a goroutine that must return when its context ends can send by itself; to start another one
+// costs as much as the request. Otherwise it sends nothing, and batch and err are nil.
+func (c *Conn) SendNow(requests ...Request) (batch *Batch, err error) {
+	if c == nil || !c.kernel || c.wire.Life.Err() != nil {
+		return nil, nil
+	}
+	if slices.ContainsFunc(requests, identified) && c.wire.Identified() && !c.hasIdentity() {
+		return nil, nil // Send sends the identity first, once
+	}
+	if !c.out.TryLock() {
+		return nil, nil
+	}
+	defer c.out.Unlock()
+	b, frames, err := c.enqueue(requests, buffers)
+	if err != nil {
+		return nil, nil // Send returns the reason, if it cannot send either
+	}
+	return c.finish(b, frames)
+}
+
+// buffers bounds the bytes without an answer with which SendNow sends. A socket accepts several
+// times as much before it blocks a writer.
+const buffers = 2 << 10
+
+func identified(r Request) bool { return r.identified }
+
+// buffered reports whether the operating system buffers what is written to a connection.
+func buffered(c net.Conn) bool {
+	if t, ok := c.(*tls.Conn); ok {
+		c = t.NetConn()
+	}
+	_, ok := c.(*net.TCPConn)
+	return ok
+}
+
+// enqueue makes a batch of the requests, and the frames to be written. It returns ErrNotSent if
+// the connection cannot be used, or has more than most bytes without an answer with these.
+func (c *Conn) enqueue(requests []Request, most int) (*Batch, []byte, error) {
 	b := &Batch{Conn: c, replies: make([]Reply, len(requests)), answered: make(chan struct{}), missing: len(requests)}
 	var e jute.Encoder
 	c.mu.Lock()
-	if !c.established.Load() || Happened(c.closed) {
-		c.mu.Unlock()
-		return nil, ErrNotSent
+	defer c.mu.Unlock()
+	size := c.waiting
+	for _, r := range requests {
+		size += frameSize(r)
+	}
+	if !c.established.Load() || Happened(c.closed) || size > most {
+		return nil, nil, ErrNotSent
 	}
 	now := time.Now()
 	for i, r := range requests {
@@ -225,11 +283,18 @@ func (c *Conn) Send(requests ...Request) (*Batch, error) {
 		e.Int32(xid)
 		e.Int32(r.op)
 		e.Bytes = append(e.Bytes, r.body...)
-		c.note(sent{xid: xid, op: r.op, at: now, batch: b, index: i, most: c.wire.bound(r)})
+		c.note(sent{xid: xid, op: r.op, size: frameSize(r), at: now, batch: b, index: i, most: c.wire.bound(r)})
 	}
-	c.mu.Unlock()
-	c.wire.Counters.requestBytes.Add(int64(len(e.Bytes)))
-	if err := c.write(e.Bytes); err != nil {
+	return b, e.Bytes, nil
+}
+
+// frameSize returns the size of a request with its header and length, in bytes.
+func frameSize(r Request) int { return lengthSize + 8 + len(r.body) }
+
+// finish writes the frames of a batch. The caller holds out.
+func (c *Conn) finish(b *Batch, frames []byte) (*Batch, error) {
+	c.wire.Counters.requestBytes.Add(int64(len(frames)))
+	if err := c.writeLocked(frames); err != nil {
 		c.Close() // a part may have been sent
 		return nil, err
 	}
@@ -247,6 +312,15 @@ func (c *Conn) identify() error {
 	_, err := c.Send(Request{op: opAuth, body: digest(c.wire.Identity)})
 	c.identified = err == nil
 	return err
+}
+
+// hasIdentity reports whether the identity was sent. It does not wait for identify.
+func (c *Conn) hasIdentity() bool {
+	if !c.identifying.TryLock() {
+		return false
+	}
+	defer c.identifying.Unlock()
+	return c.identified
 }
 
 // digest returns the body of a request that adds a user and its password to the connection.
@@ -282,6 +356,11 @@ func Ask[T any](c *Conn, request Request, read func(Reply) (T, error)) (T, error
 func (c *Conn) write(b []byte) error {
 	c.out.Lock()
 	defer c.out.Unlock()
+	return c.writeLocked(b)
+}
+
+// writeLocked does the same. The caller holds out.
+func (c *Conn) writeLocked(b []byte) error {
 	if timeout := c.wire.Lease.Timeout(); timeout > 0 && c.established.Load() {
 		if err := c.Conn.SetWriteDeadline(time.Now().Add(timeout * 2 / 3)); err != nil {
 			return &lostError{err}

@@ -9,6 +9,8 @@ import (
 	"fmt"
 	"math/rand/v2"
 	"net"
+	"os"
+	"slices"
 	"sync"
 	"time"
 
@@ -42,10 +44,11 @@ type DialFunc func(ctx context.Context, network, address string) (net.Conn, erro
 // the gate is closed it refuses, so that a zk.Conn cannot start a second session.
 type dialer struct {
 	wire   *Wire
-	tls    *tls.Config
+	tls    *tls.Config  // of the latest connection; nil: no TLS
 	sasl   *sasl.Client // nil: no SASL
 	dial   DialFunc
-	chance *chance
+	names  *names // nil: the network is a test's
+	random *randomSource
 
 	gate context.Context // done when no more connections may be made
 	shut context.CancelFunc
@@ -53,32 +56,51 @@ type dialer struct {
 	mu      sync.Mutex
 	servers []string
 	next    int
-	dials   int // since a session was last established
+	dials   int       // since a session was last established
+	silent  int       // of these, those that were not answered
+	began   time.Time // of the latest attempt
 	last    error
 	current *Conn
 }
 
 func newDialer(w *Wire) (*dialer, error) {
-	d := &dialer{wire: w, sasl: sasl.New(w.SASL), dial: w.Dial, chance: newChance(), servers: append([]string(nil), w.Servers...)}
-	if d.dial == nil {
-		d.dial = defaultDial
-	}
+	d := &dialer{wire: w, sasl: sasl.New(w.SASL), dial: w.Dial, random: newRandomSource(), servers: append([]string(nil), w.Servers...)}
 	if w.TLS != nil {
 		var err error
 		if d.tls, err = w.TLS.ClientConfig(); err != nil {
 			return nil, err
 		}
 	}
-	d.chance.shuffle(d.servers)
+	d.random.shuffle(d.servers)
 	d.gate, d.shut = context.WithCancel(context.Background())
+	if d.dial == nil {
+		d.dial = new(net.Dialer).DialContext
+		d.names = &names{lookup: net.DefaultResolver.LookupHost, life: d.gate, late: w.ConnectTimeout, waits: d.failed}
+	}
 	return d, nil
 }
 
 // Init, Len, Next and Connected implement zk.HostProvider. The dialer resolves names at each
-// attempt, so it finds a server that has moved.
+// attempt, so it finds a server that has moved: see names.
 func (d *dialer) Init([]string) error { return nil }
 
-func (d *dialer) Len() int { return len(d.servers) }
+func (d *dialer) Len() int {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	return len(d.servers)
+}
+
+// SetServers replaces the servers. The connection remains.
+func (w *Wire) SetServers(servers []string) {
+	d := w.dialer
+	servers = slices.Clone(servers)
+	d.random.shuffle(servers)
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	if !slices.Equal(slices.Sorted(slices.Values(servers)), slices.Sorted(slices.Values(d.servers))) {
+		d.servers, d.next = servers, 0
+	}
+}
 
 // Next returns the server to try next. If retryStart is true, go-zookeeper checks whether it
 // was closed, and if not, sleeps for a second. That is right for a closed gate and too slow
@@ -112,11 +134,11 @@ func (d *dialer) Dial(network, address string, _ time.Duration) (net.Conn, error
 // connect waits for the backoff and makes one connection. It gives up when until is done.
 func (d *dialer) connect(until context.Context, network, address string) (*Conn, error) {
 	d.mu.Lock()
-	pause := backoff(d.dials)
+	pause := d.pause()
 	d.dials++
 	d.mu.Unlock()
 	if pause > 0 {
-		timer := time.NewTimer(pause/2 + d.chance.below(pause/2))
+		timer := time.NewTimer(pause)
 		defer timer.Stop()
 		select {
 		case <-timer.C:
@@ -126,28 +148,20 @@ func (d *dialer) connect(until context.Context, network, address string) (*Conn,
 	if until.Err() != nil {
 		return nil, errGateClosed
 	}
-	deadline := time.Now().Add(d.wire.ConnectTimeout)
-	ctx, cancel := context.WithDeadline(until, deadline)
-	defer cancel()
-	exchange, err := d.sasl.Begin(ctx, address)
+	d.mu.Lock()
+	d.began = time.Now()
+	limit := d.limit()
+	d.mu.Unlock()
+	r, err := d.race(until, network, address, limit)
 	if err != nil {
 		return nil, err
 	}
-	raw, err := d.dial(ctx, network, address)
+	c, err := newConn(r.Conn, d.wire, r.deadline, d.failed)
 	if err != nil {
+		r.Close()
 		return nil, err
 	}
-	if d.tls != nil {
-		if raw, err = d.secure(ctx, raw, address); err != nil {
-			return nil, err
-		}
-	}
-	c, err := newConn(raw, d.wire, deadline, d.failed)
-	if err != nil {
-		raw.Close()
-		return nil, err
-	}
-	c.exchange = exchange
+	c.exchange = r.exchange
 	d.mu.Lock()
 	d.current = c
 	d.mu.Unlock()
@@ -158,14 +172,115 @@ func (d *dialer) connect(until context.Context, network, address string) (*Conn,
 	return c, nil
 }
 
+// pause returns the pause before the next attempt. The backoff counts from the beginning of the
+// attempt before: one that was not answered has taken enough time. A session that has lost its
+// connection makes as many attempts in a timeout as it would confirm itself, at least. The caller
+// holds the mutex.
+func (d *dialer) pause() time.Duration {
+	longest := backoff(d.dials)
+	if d.wire.ID() != 0 {
+		longest = min(longest, d.wire.Lease.Interval())
+	}
+	if longest == 0 {
+		return 0
+	}
+	return longest/2 + d.random.below(longest/2) - time.Since(d.began)
+}
+
+// limit returns how long the next attempt may take. A session that has lost its connection must
+// reach another server before its time is over, even if some servers accept connections and answer
+// nothing. So the first attempt takes a share of the timeout. After each attempt that was not
+// answered the next one has twice as long, because all servers may be slow, but at most half of what
+// remains. The caller holds the mutex.
+func (d *dialer) limit() time.Duration {
+	w := d.wire
+	if len(d.servers) == 1 || w.ID() == 0 {
+		return w.ConnectTimeout
+	}
+	first := w.Lease.Timeout() / time.Duration(3*len(d.servers))
+	return max(min(first<<min(d.silent, 16), w.Lease.Remaining()/2, w.ConnectTimeout), nextAddress)
+}
+
+// race connects to the first server that answers. It begins with address, and tries the next ones
+// as well if nothing answers for a while. A server that a firewall hides would otherwise take all
+// of the time. Each server takes part only until TLS is ready: if two servers got the session's
+// handshake, the later one would take the session from the earlier one.
+func (d *dialer) race(ctx context.Context, network, address string, limit time.Duration) (*reached, error) {
+	d.mu.Lock()
+	order := []string{address}
+	if at := slices.Index(d.servers, address); at >= 0 {
+		order = slices.Concat(d.servers[at:], d.servers[:at])
+	}
+	d.mu.Unlock()
+	r, err := firstOf(ctx, order, false, func(ctx context.Context, address string) (*reached, error) {
+		return d.reach(ctx, network, address, limit)
+	})
+	if err == nil && r.server != address {
+		d.mu.Lock()
+		d.next = slices.Index(d.servers, r.server) + 1
+		d.mu.Unlock()
+	}
+	return r, err
+}
+
+// reached is a connection to a server, before ZooKeeper's handshake.
+type reached struct {
+	net.Conn
+	server   string
+	deadline time.Time // of the handshake
+	exchange sasl.Exchange
+}
+
+// reach connects to one server. limit does not include the look-up of the name.
+func (d *dialer) reach(ctx context.Context, network, server string, limit time.Duration) (*reached, error) {
+	addresses := []string{server}
+	if d.names != nil {
+		var err error
+		if addresses, err = d.names.resolve(ctx, server); err != nil {
+			return nil, err
+		}
+	}
+	r := &reached{server: server, deadline: time.Now().Add(limit)}
+	ctx, cancel := context.WithDeadline(ctx, r.deadline)
+	defer cancel()
+	var err error
+	if r.exchange, err = d.sasl.Begin(ctx, server); err != nil {
+		return nil, err
+	}
+	r.Conn, err = firstOf(ctx, addresses, true, func(ctx context.Context, address string) (net.Conn, error) {
+		return d.dial(ctx, network, address)
+	})
+	if err != nil {
+		return nil, err
+	}
+	if d.wire.TLS != nil {
+		if r.Conn, err = d.secure(ctx, r.Conn, server); err != nil {
+			return nil, err
+		}
+	}
+	return r, nil
+}
+
+// security returns the configuration of the next connection. Its files may have changed.
+func (d *dialer) security() *tls.Config {
+	cfg, err := d.wire.TLS.ClientConfig()
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	if err != nil {
+		d.wire.Logger.Warn("the files of TLS cannot be used; going on with their former contents", "error", err)
+	} else {
+		d.tls = cfg
+	}
+	return d.tls.Clone()
+}
+
 func (d *dialer) secure(ctx context.Context, raw net.Conn, address string) (net.Conn, error) {
-	cfg := d.tls
+	cfg := d.security()
 	if cfg.ServerName == "" {
 		host, _, err := net.SplitHostPort(address)
 		if err != nil {
 			return nil, err
 		}
-		cfg = cfg.Clone()
 		cfg.ServerName = host
 	}
 	secured := tls.Client(raw, cfg)
@@ -176,48 +291,34 @@ func (d *dialer) secure(ctx context.Context, raw net.Conn, address string) (net.
 	return secured, nil
 }
 
-// established resets the backoff and the last error.
+// established resets the backoff, the limit and the last error.
 func (d *dialer) established() {
 	d.mu.Lock()
 	defer d.mu.Unlock()
-	d.dials, d.last = 0, nil
+	d.dials, d.silent, d.last = 0, 0, nil
 }
 
 func (d *dialer) failed(err error) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	d.last = err
+	if errors.Is(err, os.ErrDeadlineExceeded) || errors.Is(err, context.DeadlineExceeded) {
+		d.silent++
+	}
 }
 
-// defaultDial connects to one of the addresses of a host name, which may be the addresses of
-// the whole ensemble. net.Dialer tries them in the same order each time, and waits for a silent
-// one until the time is over. So one server that hangs would keep the session from all the
-// others.
-func defaultDial(ctx context.Context, network, address string) (net.Conn, error) {
-	host, port, err := net.SplitHostPort(address)
-	if err != nil {
-		return nil, err
-	}
-	found, err := net.DefaultResolver.LookupHost(ctx, host)
-	if err != nil {
-		return nil, err
-	}
-	rand.Shuffle(len(found), func(i, j int) { found[i], found[j] = found[j], found[i] })
-	return dialAny(ctx, found, func(ctx context.Context, ip string) (net.Conn, error) {
-		return (&net.Dialer{}).DialContext(ctx, network, net.JoinHostPort(ip, port))
-	})
-}
-
-// nextAddress is the delay after which the next address is tried in parallel (RFC 8305, section
-// 8).
+// nextAddress is the delay after which the next address or server is tried in parallel (RFC 8305,
+// section 8).
 const nextAddress = 250 * time.Millisecond
 
-// dialAny returns the first connection to one of the addresses. It tries the next address after
-// nextAddress, or when an attempt has failed. Earlier attempts continue. A fixed share of the
-// time for each address would keep the session from servers that are far away.
-func dialAny(ctx context.Context, addresses []string, dial func(context.Context, string) (net.Conn, error)) (net.Conn, error) {
+// firstOf returns the first connection to one of the addresses. It tries the next address after
+// nextAddress. Earlier attempts continue. A fixed share of the time for each address would keep the
+// session from servers that are far away. If an attempt fails, it tries the next one at once. With
+// all false it does so only while others are in flight: it fails with the first failure otherwise,
+// so that the caller's backoff lies between attempts that are refused.
+func firstOf[C net.Conn](ctx context.Context, addresses []string, all bool, dial func(context.Context, string) (C, error)) (C, error) {
 	type result struct {
-		conn net.Conn
+		conn C
 		err  error
 	}
 	ctx, cancel := context.WithCancel(ctx)
@@ -254,40 +355,41 @@ func dialAny(ctx context.Context, addresses []string, dial func(context.Context,
 			default:
 				failed = fmt.Errorf("%w; %w", failed, r.err)
 			}
-			if ended == len(addresses) {
-				return nil, failed
+			if ended == len(addresses) || !all && ended == begun {
+				var none C
+				return none, failed
 			}
 		case <-next.C:
 		}
 	}
 }
 
-// chance draws numbers that need not be secret. Each session has its own small generator,
+// randomSource draws numbers that need not be secret. Each session has its own small generator,
 // seeded by crypto/rand. So a test that replaces crypto/rand's source, as the simulation does,
 // determines every random choice.
-type chance struct {
+type randomSource struct {
 	mu   sync.Mutex
 	rand *rand.Rand
 }
 
-func newChance() *chance {
+func newRandomSource() *randomSource {
 	var seed [16]byte
 	_, _ = crypto.Read(seed[:]) // never fails, according to its documentation
-	return &chance{rand: rand.New(rand.NewPCG(binary.BigEndian.Uint64(seed[:]), binary.BigEndian.Uint64(seed[8:])))}
+	return &randomSource{rand: rand.New(rand.NewPCG(binary.BigEndian.Uint64(seed[:]), binary.BigEndian.Uint64(seed[8:])))}
 }
 
 // below returns a duration in [0, limit). limit must be positive.
-func (c *chance) below(limit time.Duration) time.Duration {
+func (c *randomSource) below(limit time.Duration) time.Duration {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	return time.Duration(c.rand.Int64N(int64(limit)))
 }
 
-func (c *chance) shuffle(list []string) {
+func (c *randomSource) shuffle(list []string) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	c.rand.Shuffle(len(list), func(i, j int) { list[i], list[j] = list[j], list[i] })
 }
 
-// Chance returns a random duration below limit. It spreads clients that wait at the same time.
-func (w *Wire) Chance(limit time.Duration) time.Duration { return w.dialer.chance.below(limit) }
+// RandomBelow returns a random duration below limit. It spreads clients that wait at the same time.
+func (w *Wire) RandomBelow(limit time.Duration) time.Duration { return w.dialer.random.below(limit) }

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"io"
 	"net"
+	"os"
 	"slices"
 	"strings"
 	"sync"
@@ -13,7 +14,9 @@ import (
 	"testing/synctest"
 	"time"
 
+	"github.com/zkrecipes/zkrecipes/internal/testing/must"
 	"github.com/zkrecipes/zkrecipes/recipes"
+	"github.com/zkrecipes/zkrecipes/recipes/zookeeper/internal/lease"
 )
 
 // A name may have the addresses of the whole ensemble. net.Dialer gave the first of them all of
@@ -21,7 +24,7 @@ import (
 func TestASilentAddressOfANameLeavesTimeForTheOthers(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		begun := time.Now()
-		c, err := dialAny(t.Context(), []string{"silent", "refuses", "serves"}, func(ctx context.Context, address string) (net.Conn, error) {
+		c, err := firstOf(t.Context(), []string{"silent", "refuses", "serves"}, true, func(ctx context.Context, address string) (net.Conn, error) {
 			switch address {
 			case "silent":
 				<-ctx.Done()
@@ -50,7 +53,7 @@ func TestAllAddressesOfANameMayBeFar(t *testing.T) {
 		defer cancel()
 		var mu sync.Mutex
 		var others []net.Conn
-		c, err := dialAny(ctx, []string{"a", "b", "c", "d", "e", "f", "g"}, func(ctx context.Context, _ string) (net.Conn, error) {
+		c, err := firstOf(ctx, []string{"a", "b", "c", "d", "e", "f", "g"}, true, func(ctx context.Context, _ string) (net.Conn, error) {
 			select {
 			case <-time.After(600 * time.Millisecond):
 			case <-ctx.Done(): // too late: the connection is there
@@ -75,7 +78,7 @@ func TestAllAddressesOfANameMayBeFar(t *testing.T) {
 
 func TestTheErrorOfANameHasTheErrorOfEachAddress(t *testing.T) {
 	first, second := errors.New("first"), errors.New("second")
-	_, err := dialAny(t.Context(), []string{"a", "b"}, func(_ context.Context, address string) (net.Conn, error) {
+	_, err := firstOf(t.Context(), []string{"a", "b"}, true, func(_ context.Context, address string) (net.Conn, error) {
 		if address == "a" {
 			return nil, first
 		}
@@ -170,4 +173,101 @@ func TestTheLastErrorIsReported(t *testing.T) {
 			t.Errorf("the first attempt after a connection took %v", took)
 		}
 	})
+}
+
+// dialing returns the dialer of a session that is established, or not. Its network plays servers by
+// name: "hidden" answers nothing, "refuses" refuses, and others accept.
+func dialing(t *testing.T, established bool, timeout time.Duration, servers ...string) (d *dialer, dialled func() []string) {
+	t.Helper()
+	cfg := must.Get((recipes.SessionConfig{Servers: servers, SessionTimeout: timeout}).Normalize())(t)
+	var mu sync.Mutex
+	var all []string
+	l := lease.New(time.Now())
+	l.SetTimeout(timeout)
+	l.Accepted(time.Now())
+	w := must.Get(New(Config{SessionConfig: cfg, Lease: l, Dial: func(ctx context.Context, _, address string) (net.Conn, error) {
+		mu.Lock()
+		all = append(all, address)
+		mu.Unlock()
+		switch {
+		case strings.HasPrefix(address, "hidden"):
+			<-ctx.Done()
+			return nil, ctx.Err()
+		case strings.HasPrefix(address, "refuses"):
+			return nil, errors.New("refused")
+		}
+		c, other := net.Pipe()
+		t.Cleanup(func() { _ = other.Close() })
+		return c, nil
+	}}))(t)
+	if established {
+		w.sessionID.Store(1)
+	}
+	w.dialer.servers = cfg.Servers // in this order
+	return w.dialer, func() []string {
+		mu.Lock()
+		defer mu.Unlock()
+		return all
+	}
+}
+
+// A server behind a firewall that drops packets took two seconds of a timeout of four, each time.
+func TestAHiddenServerLeavesTimeForTheOthers(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		d, dialled := dialing(t, true, 4*time.Second, "hidden:1", "refuses:1", "serves:1")
+		begun := time.Now()
+		server, _ := d.Next()
+		c := must.Get(d.Dial("tcp", server, 0))(t)
+		if took := time.Since(begun); took != nextAddress {
+			t.Errorf("it took %v to dial %s", took, dialled())
+		}
+		_ = c.Close()
+		// If it does not answer, the next attempt begins with the one after it.
+		if next, _ := d.Next(); next != "hidden:1" {
+			t.Errorf("the next attempt is to %s", next)
+		}
+	})
+}
+
+// A failure is not followed by an attempt at once: the backoff would have no effect while an ensemble
+// is restarted.
+func TestARefusalIsFollowedByTheBackoff(t *testing.T) {
+	d, dialled := dialing(t, true, 4*time.Second, "refuses:1", "serves:1")
+	if _, err := d.Dial("tcp", "refuses:1", 0); err == nil || len(dialled()) != 1 {
+		t.Error(err, dialled())
+	}
+}
+
+// Servers that accept connections and answer nothing leave time for the others as well.
+func TestTheFirstAttemptsOfAReconnectAreShort(t *testing.T) {
+	for _, c := range []struct {
+		established bool
+		timeout     time.Duration
+		want        []time.Duration
+	}{
+		{true, 4500 * time.Millisecond, []time.Duration{500 * time.Millisecond, time.Second, 1400 * time.Millisecond}},
+		{true, time.Second, []time.Duration{nextAddress, nextAddress}},
+		{true, time.Minute, []time.Duration{2 * time.Second, 2 * time.Second}},
+		// Nothing is lost yet.
+		{false, 4500 * time.Millisecond, []time.Duration{2 * time.Second, 2 * time.Second}},
+	} {
+		synctest.Test(t, func(t *testing.T) {
+			d, _ := dialing(t, c.established, c.timeout, "a:1", "b:1", "c:1")
+			for n, want := range c.want {
+				d.dials = 0 // without a backoff
+				begun := time.Now()
+				made := must.Get(d.connect(t.Context(), "tcp", "a:1"))(t)
+				_, err := io.ReadFull(made.Conn, make([]byte, 1))
+				if !errors.Is(err, os.ErrDeadlineExceeded) {
+					t.Error(err)
+				}
+				// Half of what remains counts with lease's allowance for the clocks.
+				if took := time.Since(begun); took > want || took < want*9/10 {
+					t.Errorf("attempt %d of a session with a timeout of %v waited %v for the handshake; want %v", n, c.timeout, took, want)
+				}
+				d.failed(err)
+				_ = made.Close()
+			}
+		})
+	}
 }

@@ -2,6 +2,7 @@ package conn
 
 import (
 	"crypto/tls"
+	"crypto/x509"
 	"errors"
 	"fmt"
 	"io"
@@ -118,6 +119,9 @@ func (c *Conn) refused(err error) error {
 func refusedTLS(server string, err error) error {
 	if _, noTLS := errors.AsType[tls.RecordHeaderError](err); noTLS || hungUp(err) {
 		err = fmt.Errorf("probably the server speaks no TLS there: %w", err)
+	}
+	if _, name := errors.AsType[x509.HostnameError](err); name {
+		err = fmt.Errorf("the server's certificate has another name; give server_name (TLS.ServerName), or any_name (TLS.AnyName) if its authority signs for this ensemble only: %w", err)
 	}
 	return fmt.Errorf("TLS handshake with %s: %w", server, err)
 }

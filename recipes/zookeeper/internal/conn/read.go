@@ -150,6 +150,7 @@ func (c *Conn) reply() (request sent, _ error) {
 // answers late, and a late answer looks like a dead server.
 func (c *Conn) answered(i int) {
 	const few = 32
+	c.waiting -= c.pending[i].size
 	if len(c.pending) <= few {
 		c.pending = slices.Delete(c.pending, i, i+1)
 		return

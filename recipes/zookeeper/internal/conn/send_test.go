@@ -2,6 +2,7 @@ package conn
 
 import (
 	"context"
+	"crypto/tls"
 	"encoding/binary"
 	"errors"
 	"io"
@@ -199,5 +200,87 @@ func TestALostSessionSendsNothing(t *testing.T) {
 	lose(reason)
 	if _, err := (&Conn{wire: w}).Send(Sync("/")); !errors.Is(err, reason) {
 		t.Errorf("got %v", err)
+	}
+}
+
+// A goroutine that sends by itself never waits: the server reads nothing here, and the session sends
+// only while the operating system certainly buffers it. The requests of other goroutines count too.
+func TestSendNowWaitsForNothing(t *testing.T) {
+	listener, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer listener.Close()
+	near, err := net.Dial("tcp", listener.Addr().String())
+	if err != nil {
+		t.Fatal(err)
+	}
+	far, err := listener.Accept()
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer far.Close()
+	w := newWire(t)
+	life, lose := context.WithCancel(t.Context())
+	w.Life = life
+	c := over(t, near, w, time.Time{}, func(error) {})
+	defer c.Close()
+	sends := func(size int) bool {
+		t.Helper()
+		b, err := c.SendNow(Request{op: opExists, body: make([]byte, size)})
+		if err != nil {
+			t.Fatal(err)
+		}
+		return b != nil
+	}
+	if sends(0) {
+		t.Error("it sends before the handshake")
+	}
+	c.established.Store(true)
+	w.Lease.SetTimeout(time.Hour)
+	if sends(buffers) {
+		t.Error("it sends a large request")
+	}
+	if !sends(buffers/2) || sends(buffers/2) || !sends(buffers/4) {
+		t.Error("its limit is not that of the bytes without an answer")
+	}
+	c.mu.Lock()
+	for len(c.pending) > 0 {
+		c.answered(0)
+	}
+	c.mu.Unlock()
+	c.out.Lock()
+	if sends(0) {
+		t.Error("it waits for another goroutine")
+	}
+	c.out.Unlock()
+	if !sends(buffers / 2) {
+		t.Error("it does not send after the answers")
+	}
+	w.Identity = "one:password"
+	secret := func() bool { b, _ := c.SendNow(Request{op: opExists}.Identified()); return b != nil }
+	if secret() {
+		t.Error("it sends before the identity")
+	}
+	if c.identified = true; !secret() {
+		t.Error("it does not send after the identity")
+	}
+	if c.kernel = false; sends(0) {
+		t.Error("it sends where nothing is buffered")
+	}
+	c.kernel = true
+	if lose(); sends(0) {
+		t.Error("it sends for a lost session")
+	}
+	if n := len(c.pending); n != 2 {
+		t.Errorf("%d requests wait for an answer", n)
+	}
+	for _, buffers := range []net.Conn{near, tls.Client(near, &tls.Config{})} {
+		if !buffered(buffers) {
+			t.Errorf("%T is not buffered", buffers)
+		}
+	}
+	if pipe, _ := net.Pipe(); buffered(pipe) {
+		t.Error("a pipe is buffered")
 	}
 }

@@ -146,7 +146,7 @@ func FuzzWireReads(f *testing.F) {
 
 // Sessions that start at the same time must not draw the same numbers.
 func TestEachSessionDrawsItsOwnNumbers(t *testing.T) {
-	a, b := newChance(), newChance()
+	a, b := newRandomSource(), newRandomSource()
 	for range 10 {
 		if a.below(time.Hour) != b.below(time.Hour) {
 			return

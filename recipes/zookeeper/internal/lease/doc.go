@@ -7,6 +7,9 @@
 // holds something, the lease counts from the last contact that the leader is proved to have
 // received. Nothing is granted without that proof.
 //
+// The time for which the machine was suspended counts, although the monotonic clock stands (see
+// expiry.Clock). A contact that was sent before is older by that time.
+//
 // # What the leader has received
 //
 // Only the leader decides when a session expires. A client that is connected to a follower

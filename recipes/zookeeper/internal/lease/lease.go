@@ -7,6 +7,7 @@ import (
 	"sync/atomic"
 	"time"
 
+	"github.com/zkrecipes/zkrecipes/internal/expiry"
 	"github.com/zkrecipes/zkrecipes/recipes"
 )
 
@@ -29,6 +30,7 @@ type Lease struct {
 	asked   atomic.Int64 // when the last leading request was sent that was answered without an error
 	timeout atomic.Int64 // negotiated in the latest handshake, in nanoseconds
 	holds   atomic.Int64
+	naps    *expiry.Clock
 
 	mu    sync.Mutex
 	timer *time.Timer // nil before Start and after Stop
@@ -36,7 +38,7 @@ type Lease struct {
 }
 
 // New returns the lease of a session whose first contact counts from start.
-func New(start time.Time) *Lease { return &Lease{start: start} }
+func New(start time.Time) *Lease { return &Lease{start: start, naps: expiry.New()} }
 
 func (l *Lease) at(offset *atomic.Int64) time.Time {
 	return l.start.Add(time.Duration(offset.Load()))
@@ -92,8 +94,8 @@ func (l *Lease) Contact() time.Time {
 // quarter of its timeout. Otherwise it does nothing and returns false. Call End once for each
 // Begin that returned true.
 func (l *Lease) Begin() bool {
-	timeout := l.Timeout()
-	if time.Since(l.KnownContact()) > timeout-timeout/marginDivisor {
+	timeout, known := l.Timeout(), l.KnownContact()
+	if time.Since(known)+l.naps.Slept(known) > timeout-timeout/marginDivisor {
 		return false
 	}
 	if l.holds.Add(1) == 1 {
@@ -117,19 +119,14 @@ func (l *Lease) Interval() time.Duration { return l.Timeout() / Confirmations }
 // LastAsked returns when the last leading request was sent that was answered without an error.
 func (l *Lease) LastAsked() time.Time { return l.at(&l.asked) }
 
-// Remaining returns how long the session can rely on its own life without another contact. That
-// is its timeout after the last one, less a twentieth for clocks that run at different rates
-// and timers that fire late. If the session moves to a server that grants a smaller timeout,
-// that one counts.
-func (l *Lease) Remaining() time.Duration { return time.Until(l.deadline(l.Contact())) }
+// Remaining returns how long the session can rely on its own life without another contact. If the
+// session moves to a server that grants a smaller timeout, that one counts.
+func (l *Lease) Remaining() time.Duration {
+	return time.Until(l.naps.Deadline(l.Contact(), l.Timeout()))
+}
 
 // ProvedUntil returns the deadline that applies while the session holds something.
-func (l *Lease) ProvedUntil() time.Time { return l.deadline(l.KnownContact()) }
-
-func (l *Lease) deadline(contact time.Time) time.Time {
-	timeout := l.Timeout()
-	return contact.Add(timeout - timeout/20)
-}
+func (l *Lease) ProvedUntil() time.Time { return l.naps.Deadline(l.KnownContact(), l.Timeout()) }
 
 // Start starts the deadline. When nothing remains, the timer or Check calls lost with the
 // reason. Before Start there is no deadline, because the handshake is not complete.
@@ -160,7 +157,8 @@ func (l *Lease) Stop() {
 }
 
 // Check ends the session if the deadline has passed. That also ends a session whose connection
-// hangs inside go-zookeeper.
+// hangs inside go-zookeeper. The timer stands while the machine is suspended, so somebody else must
+// call Check then.
 func (l *Lease) Check() {
 	l.mu.Lock()
 	if l.timer == nil {
@@ -175,8 +173,13 @@ func (l *Lease) Check() {
 	if remaining > 0 {
 		return
 	}
-	silent := func(since time.Time) time.Duration { return time.Since(since).Round(time.Millisecond) }
+	silent := func(since time.Time) time.Duration {
+		return (time.Since(since) + l.naps.Slept(since)).Round(time.Millisecond)
+	}
 	err := fmt.Errorf("%w: no server has answered for %v", recipes.ErrDeadline, silent(l.LastContact()))
+	if slept := l.naps.Slept(l.Contact()); slept > 0 {
+		err = fmt.Errorf("%w; this machine was suspended for %v of it", err, slept.Round(time.Millisecond))
+	}
 	if l.Holds() > 0 {
 		err = fmt.Errorf("%w; the leader is not known to have heard of the session for %v", err, silent(l.KnownContact()))
 	}

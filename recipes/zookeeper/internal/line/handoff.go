@@ -11,9 +11,9 @@ import (
 	"github.com/zkrecipes/zkrecipes/recipes/zookeeper/internal/session"
 )
 
-// hands reports whether grants can pass by handoff: whether a release of the predecessor alone
+// canHandOff reports whether grants can pass by handoff: whether a release of the predecessor alone
 // means that its successor is next.
-func (l *Line) hands() bool {
+func (l *Line) canHandOff() bool {
 	return l.Strategy == recipes.Handoff && len(l.Markers) == 1 && l.Permits <= 1 &&
 		l.Passes == nil && l.Asked == nil && l.Session.CreatesBare()
 }
@@ -47,13 +47,13 @@ func (l *Line) enterByHandoff(ctx context.Context, o Options) (*Hold, error) {
 	if siblings == 0 {
 		l.Busy.clean(l.kindAt(), nil, parent)
 	}
-	return l.stayByHandoff(ctx, &waiter{line: l, bare: bare, me: me}, o, siblings)
+	return l.waitByHandoff(ctx, &handoffWaiter{line: l, bare: bare, me: me}, o, siblings)
 }
 
-// stayByHandoff waits until the contender is granted. siblings is explained at waiter.wait.
-func (l *Line) stayByHandoff(ctx context.Context, w *waiter, o Options, siblings int) (*Hold, error) {
+// waitByHandoff waits until the contender is granted. siblings is explained at awaitGrant.
+func (l *Line) waitByHandoff(ctx context.Context, w *handoffWaiter, o Options, siblings int) (*Hold, error) {
 	bare := w.bare
-	hold, err := w.wait(ctx, o, siblings)
+	hold, err := w.awaitGrant(ctx, o, siblings)
 	if err == nil {
 		return hold, nil
 	}
@@ -76,7 +76,8 @@ func (l *Line) giveUpBare(ctx context.Context, bare session.BareZnode) error {
 	}
 }
 
-type waiter struct {
+// handoffWaiter is a contender with a bare znode that is not granted yet.
+type handoffWaiter struct {
 	line *Line
 	bare session.BareZnode
 	me   Entry
@@ -88,10 +89,10 @@ type waiter struct {
 // predecessor after the other.
 const few = 8
 
-// wait waits until the contender is granted. Unless the wait queue is known to be short, it
+// awaitGrant waits until the contender is granted. Unless the wait queue is known to be short, it
 // first watches the znode with the number before its own. If that fails, it lists the path.
 // siblings is the number of other children of the path, or negative if unknown.
-func (w *waiter) wait(ctx context.Context, o Options, siblings int) (*Hold, error) {
+func (w *handoffWaiter) awaitGrant(ctx context.Context, o Options, siblings int) (*Hold, error) {
 	l := w.line
 	joined := func(position int) {
 		if o.Joined != nil {
@@ -131,7 +132,7 @@ func (w *waiter) wait(ctx context.Context, o Options, siblings int) (*Hold, erro
 				return nil, fmt.Errorf("%w: %s", recipes.ErrContended, gopath.Join(l.Path, predecessors[0].Name))
 			}
 		}
-		next, err := w.await(ctx, predecessor, disconnected, func() { joined(position) })
+		next, err := w.awaitPredecessor(ctx, predecessor, disconnected, func() { joined(position) })
 		switch {
 		case err != nil:
 			return nil, fmt.Errorf("waiting for %s: %w", l.Path, err)
@@ -150,8 +151,8 @@ func (w *waiter) wait(ctx context.Context, o Options, siblings int) (*Hold, erro
 	}
 }
 
-// await watches the predecessor and returns what has happened to it.
-func (w *waiter) await(ctx context.Context, predecessor string, disconnected <-chan struct{}, watching func()) (outcome, error) {
+// awaitPredecessor watches the predecessor and returns what has happened to it.
+func (w *handoffWaiter) awaitPredecessor(ctx context.Context, predecessor string, disconnected <-chan struct{}, watching func()) (outcome, error) {
 	s := w.line.Session
 	node, watch, own, err := s.Predecessor(ctx, w.bare, gopath.Join(w.line.Path, predecessor))
 	if errors.Is(err, recipes.ErrNoNode) {
@@ -165,7 +166,7 @@ func (w *waiter) await(ctx context.Context, predecessor string, disconnected <-c
 	_, bare := session.BareData(node.Data)
 	entries := Parse([]string{predecessor}, w.line.Markers...)
 	bare = bare && len(entries) == 1 && entries[0].Bare()
-	woke := wake{predecessor: sight{bare, node.Stat.Version, node.Stat.Czxid}, mine: w.bare.Stat.Czxid}
+	woke := wake{predecessor: predecessorState{bare, node.Stat.Version, node.Stat.Czxid}, mine: w.bare.Stat.Czxid}
 	select {
 	case <-watch.Fired():
 		woke.why, woke.changed = predecessorFired, watch.Changed()
@@ -185,7 +186,7 @@ func (w *waiter) await(ctx context.Context, predecessor string, disconnected <-c
 	return woke.outcome(), nil
 }
 
-func (w *waiter) list(ctx context.Context) (predecessors []Entry, err error) {
+func (w *handoffWaiter) list(ctx context.Context) (predecessors []Entry, err error) {
 	l := w.line
 	names, parent, err := l.Session.List(ctx, l.Path)
 	if errors.Is(err, recipes.ErrNoNode) {
@@ -210,14 +211,14 @@ func (w *waiter) list(ctx context.Context) (predecessors []Entry, err error) {
 	return predecessors, nil
 }
 
-func (w *waiter) removed() error {
+func (w *handoffWaiter) removed() error {
 	return fmt.Errorf("waiting for the grant: %w: %s", recipes.ErrRemoved, w.bare.Path)
 }
 
 // granted begins the hold, without a read: the waiter has concluded that its znode was created
 // by this session and existed when no contender was ahead. BeginHold proves that the leader has
 // not deleted it with the session since.
-func (w *waiter) granted(ctx context.Context) (*Hold, error) {
+func (w *handoffWaiter) granted(ctx context.Context) (*Hold, error) {
 	if err := w.line.Session.BeginHold(ctx); err != nil {
 		return nil, err
 	}
@@ -244,8 +245,8 @@ const (
 	connectionLost                 // the connection on which both were set
 )
 
-// sight holds what a waiter read of its predecessor when it set the watch.
-type sight struct {
+// predecessorState holds what a waiter read of its predecessor when it set the watch.
+type predecessorState struct {
 	bare    bool  // its name and its data are those of a bare znode
 	version int32 // of its data
 	czxid   int64
@@ -253,7 +254,7 @@ type sight struct {
 
 type wake struct {
 	why         reason
-	predecessor sight
+	predecessor predecessorState
 	mine        int64 // the czxid of the waiter's znode
 	changed     bool  // the predecessor's watch reported a change of data, not a deletion
 	gone        bool  // the watch for the deletion of the waiter's znode has fired too

@@ -650,7 +650,7 @@ func (m *model) synced(s *mstate, i int) {
 func (m *model) conclusion(c *mclient, why reason, gone bool) outcome {
 	return m.outcome(wake{
 		why:         why,
-		predecessor: sight{c.sight.place, int32(c.sight.version), int64(c.sight.czxid)},
+		predecessor: predecessorState{c.sight.place, int32(c.sight.version), int64(c.sight.czxid)},
 		mine:        int64(c.czxid),
 		changed:     c.change,
 		gone:        gone,

@@ -33,8 +33,8 @@ func TestNoEventCountsAfterTheConnectionIsLost(t *testing.T) {
 				places[i], _, err = s.CreateBare(ctx, l.Path, "lock-", nil, false, s.EnsureQueuePath)
 				must.Do(t, err)
 			}
-			w, ended := &waiter{line: l, bare: places[1]}, make(chan struct{})
-			o, err := w.await(ctx, gopath.Base(places[0].Path), ended, func() {
+			w, ended := &handoffWaiter{line: l, bare: places[1]}, make(chan struct{})
+			o, err := w.awaitPredecessor(ctx, gopath.Base(places[0].Path), ended, func() {
 				must.Do(t, <-s.Handoff(ctx, places[0]))
 				synctest.Wait()
 				close(ended)

@@ -1,12 +1,14 @@
 package line
 
 import (
+	"bytes"
 	"cmp"
 	"context"
 	"errors"
 	"fmt"
 	gopath "path"
 	"slices"
+	"strconv"
 
 	"github.com/zkrecipes/zkrecipes/recipes"
 	"github.com/zkrecipes/zkrecipes/recipes/zookeeper/internal/session"
@@ -62,7 +64,7 @@ func (l *Line) Enter(ctx context.Context, o Options) (*Hold, error) {
 	if err := ctx.Err(); err != nil {
 		return nil, err
 	}
-	if l.hands() {
+	if l.canHandOff() {
 		hold, err := l.enterByHandoff(ctx, o)
 		if !errors.Is(err, session.ErrNoBareZnode) {
 			return hold, err
@@ -73,17 +75,17 @@ func (l *Line) Enter(ctx context.Context, o Options) (*Hold, error) {
 	if err != nil {
 		return nil, err
 	}
-	return l.stay(ctx, path, o)
+	return l.waitOrLeave(ctx, path, o)
 }
 
-func (l *Line) stay(ctx context.Context, path string, o Options) (*Hold, error) {
+func (l *Line) waitOrLeave(ctx context.Context, path string, o Options) (*Hold, error) {
 	var hold *Hold
 	var err error
 	if o.Admit != nil {
 		err = o.Admit(ctx)
 	}
 	if err == nil {
-		hold, err = l.wait(ctx, gopath.Base(path), o)
+		hold, err = l.awaitGrant(ctx, gopath.Base(path), o)
 	}
 	if err != nil {
 		return nil, l.AfterLeaving(ctx, l.Session.Delete(path), err)
@@ -107,7 +109,7 @@ func (l *Line) AfterLeaving(ctx context.Context, deletion <-chan error, err erro
 	}
 }
 
-func (l *Line) wait(ctx context.Context, name string, o Options) (*Hold, error) {
+func (l *Line) awaitGrant(ctx context.Context, name string, o Options) (*Hold, error) {
 	permits := max(l.Permits, 1)
 	var armed Watches
 	for {
@@ -303,4 +305,38 @@ func (w *Watches) Wait(ctx context.Context, s *session.Session, what string, dis
 		events = append(events, watch.Fired())
 	}
 	return s.Wait(ctx, what, events...)
+}
+
+// claimed is the version of a contender's znode after its claim, the only write to it.
+const claimed = 1
+
+// slotMark starts the data of a lease with a number, before the number and a line feed. The
+// contender's data follow. Contenders of other recipes write their marks in the same form.
+const slotMark = "zkrecipes: slot="
+
+// SlotData returns the data that a claim writes to a lease.
+func SlotData(number int, data []byte) []byte {
+	return append(append(strconv.AppendInt([]byte(slotMark), int64(number), 10), '\n'), data...)
+}
+
+// Slot returns the number in a lease, and the contender's data. ok is false before the claim, and
+// if another client has written to the lease.
+func Slot(lease session.Node) (number int, data []byte, ok bool) {
+	first, data, terminated := bytes.Cut(lease.Data, []byte("\n"))
+	digits, marked := bytes.CutPrefix(first, []byte(slotMark))
+	n, err := strconv.ParseUint(string(digits), 10, 31)
+	if lease.Stat.Version != claimed || !terminated || !marked || err != nil {
+		return 0, lease.Data, false
+	}
+	return int(n), data, true
+}
+
+// tokenOf returns the token of a contender that is next, and its number if it claims one. ok is
+// false if another client has written to a znode with a number.
+func (l *Line) tokenOf(node session.Node) (token recipes.Token, slot *int, ok bool) {
+	if l.Claim == nil {
+		return recipes.Token(node.Stat.Czxid), nil, true
+	}
+	number, _, ok := Slot(node)
+	return recipes.Token(node.Stat.Mzxid), &number, ok
 }

@@ -59,14 +59,14 @@ func (p *peer) named(name string) bool {
 	return is(name, p.marker)
 }
 
-// sighting is a child of a path whose name is that of a peer's contender.
-type sighting struct {
+// foundPeer is a child of a path whose name is that of a peer's contender.
+type foundPeer struct {
 	*peer
 	name string
 }
 
-// sightings returns one sighting of each peer, except the peers with these markers.
-func sightings(names, except []string) (seen []sighting) {
+// findPeers returns one child of each peer, except the peers with these markers.
+func findPeers(names, except []string) (seen []foundPeer) {
 	for _, name := range names {
 		if slices.ContainsFunc(except, func(marker string) bool { return is(name, marker) }) {
 			continue
@@ -75,8 +75,8 @@ func sightings(names, except []string) (seen []sighting) {
 		if at < 0 || slices.Contains(except, peers[at].marker) {
 			continue
 		}
-		if p := &peers[at]; !slices.ContainsFunc(seen, func(s sighting) bool { return s.peer == p }) {
-			seen = append(seen, sighting{p, name})
+		if p := &peers[at]; !slices.ContainsFunc(seen, func(s foundPeer) bool { return s.peer == p }) {
+			seen = append(seen, foundPeer{p, name})
 		}
 	}
 	return seen
@@ -128,7 +128,7 @@ func (l *Line) meets(ctx context.Context, names []string, omit func(znode string
 	if omit != nil {
 		names = slices.DeleteFunc(slices.Clone(names), func(name string) bool { return omit(gopath.Join(l.Path, name)) })
 	}
-	for _, s := range sightings(names, l.Markers) {
+	for _, s := range findPeers(names, l.Markers) {
 		znode, err := l.contenderOf(ctx, s, omit)
 		if err != nil {
 			return nil, err
@@ -143,7 +143,7 @@ func (l *Line) meets(ctx context.Context, names []string, omit func(znode string
 // Sighted returns p with one name of each recipe of which it has contenders. They are enough for
 // Verdicts, and comparing a long list with each recipe takes long.
 func (p Parent) Sighted() Parent {
-	seen := sightings(p.Names, nil)
+	seen := findPeers(p.Names, nil)
 	p.Names = make([]string, len(seen))
 	for i, one := range seen {
 		p.Names[i] = one.name
@@ -169,9 +169,9 @@ func (p Parent) Verdicts(ctx context.Context, s *session.Session, kind recipes.K
 	return all, nil
 }
 
-// contenderOf returns the znode of the contender that a sighting shows, or "" if the name does not
+// contenderOf returns the znode of the contender that a child shows, or "" if the name does not
 // belong to a contender. omit is explained at meets.
-func (l *Line) contenderOf(ctx context.Context, s sighting, omit func(znode string) bool) (string, error) {
+func (l *Line) contenderOf(ctx context.Context, s foundPeer, omit func(znode string) bool) (string, error) {
 	switch s.marker {
 	case CuratorLeases:
 		znode, err := l.ofSemaphoreV2(ctx, omit)
@@ -235,7 +235,7 @@ func (l *Line) MeetsForeign(ctx context.Context) error {
 // joins after the grant does not check for ours, and nothing keeps it out. The grant then ends
 // with ErrForeign.
 //
-// A contender of another recipe of this library ends no hold: see otherLibrarys. So one sighting is
+// A contender of another recipe of this library ends no hold: see otherLibrarys. So one child is
 // enough. Contenders of another library may take turns, and the next listing would show others.
 func (l *Line) Inspected(h *Hold) *Hold {
 	c := &check{line: l, hold: h}

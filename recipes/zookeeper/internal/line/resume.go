@@ -80,9 +80,9 @@ func (l *Line) ResumeWaiting(ctx context.Context, znode string, o Options) (*Hol
 	}
 	bare, ok := l.resumeBare(znode, me, node)
 	if !ok {
-		return l.stay(ctx, znode, o)
+		return l.waitOrLeave(ctx, znode, o)
 	}
-	return l.stayByHandoff(ctx, &waiter{line: l, bare: bare, me: me, resumed: true}, o, -1)
+	return l.waitByHandoff(ctx, &handoffWaiter{line: l, bare: bare, me: me, resumed: true}, o, -1)
 }
 
 // stillFirst checks that no contender ahead blocks the contender of that name. It ignores
@@ -134,14 +134,18 @@ func (l *Line) resumeHeld(ctx context.Context, znode string, token recipes.Token
 	if node, err = own(ctx, l.Session, znode); err != nil {
 		return node, nil, err
 	}
-	is, slot, ok := l.tokenOf(node)
-	if !ok || is != token {
-		return node, nil, fmt.Errorf("resume: %w: %s was created or written again: its token is %d, not %d", recipes.ErrRemoved, znode, is, token)
+	created := token
+	if l.Claim != nil { // the token is that of the claim
+		is, number, ok := l.tokenOf(node)
+		if !ok || is != token {
+			return node, nil, fmt.Errorf("resume: %w: %s was written again: its token is %d, not %d", recipes.ErrRemoved, znode, is, token)
+		}
+		created, slot = 0, number
 	}
 	if err := l.Session.BeginHold(ctx); err != nil {
 		return node, nil, fmt.Errorf("resume: %w", err)
 	}
-	if err := markResumed(l.Session, znode); err != nil {
+	if err := l.Session.ResumeZnode(znode, node.Stat, created); err != nil {
 		l.Session.EndHold()
 		return node, nil, err
 	}
@@ -161,7 +165,7 @@ func (l *Line) ResumeHold(ctx context.Context, znode string, token recipes.Token
 func ResumeWaiter(ctx context.Context, s *session.Session, znode string) (session.Node, error) {
 	node, err := own(ctx, s, znode)
 	if err == nil {
-		err = markResumed(s, znode)
+		err = s.ResumeZnode(znode, node.Stat, 0)
 	}
 	return node, err
 }
@@ -175,15 +179,6 @@ func own(ctx context.Context, s *session.Session, znode string) (session.Node, e
 		return node, fmt.Errorf("resume: %w: %s", recipes.ErrRemoved, znode)
 	case err != nil:
 		return node, fmt.Errorf("resume: %w", err)
-	case node.Stat.EphemeralOwner != s.ID():
-		return node, fmt.Errorf("resume: %w: %s belongs to another session", recipes.ErrRemoved, znode)
 	}
 	return node, nil
-}
-
-func markResumed(s *session.Session, znode string) error {
-	if !s.MarkResumed(znode) {
-		return fmt.Errorf("resume: %w: %s cannot be resumed now, or is already resumed", recipes.ErrInvalid, znode)
-	}
-	return nil
 }

@@ -69,14 +69,14 @@ func (s *leased) prepare(ctx context.Context) error {
 }
 
 func (s *leased) Acquire(ctx context.Context) (recipes.Hold, error) {
-	return s.Granted(s.Metered(ctx, func() (*line.Hold, error) { return s.enter(ctx, false) }))
+	return s.Granted(s.Metered(ctx, func() (*line.Hold, error) { return s.acquire(ctx, false) }))
 }
 
 func (s *leased) TryAcquire(ctx context.Context) (recipes.Hold, error) {
-	return s.Granted(s.Metered(ctx, func() (*line.Hold, error) { return s.enter(ctx, true) }))
+	return s.Granted(s.Metered(ctx, func() (*line.Hold, error) { return s.acquire(ctx, true) }))
 }
 
-func (s *leased) enter(ctx context.Context, try bool) (*line.Hold, error) {
+func (s *leased) acquire(ctx context.Context, try bool) (*line.Hold, error) {
 	if err := s.prepare(ctx); err != nil {
 		return nil, err
 	}
@@ -87,15 +87,15 @@ func (s *leased) enter(ctx context.Context, try bool) (*line.Hold, error) {
 			joined(recipes.Place{Znode: p.Znode, Position: recipes.UnknownPosition})
 		}
 	}
-	turn, err := s.lock.Enter(ctx, o)
+	locked, err := s.lock.Enter(ctx, o)
 	if met, ok := errors.AsType[*recipes.ForeignError](err); ok { // perhaps among the contenders that wait for the lock
 		_ = s.Session.Refuse(s.Path(), *met)
 	}
 	if err != nil {
 		return nil, err
 	}
-	lease, err := s.take(ctx, turn, try)
-	released := turn.Release(ctx) // which continues after ctx has ended
+	lease, err := s.take(ctx, locked, try)
+	released := locked.Release(ctx) // which continues after ctx has ended
 	if err == nil && released != nil {
 		_ = lease.Release(ctx) // this one too
 		err = released
@@ -129,9 +129,9 @@ func (s *leased) agree(ctx context.Context) error {
 
 // take creates a lease and waits until it holds a permit. On an error it deletes the
 // lease.
-func (s *leased) take(ctx context.Context, turn *line.Hold, try bool) (*line.Hold, error) {
+func (s *leased) take(ctx context.Context, locked *line.Hold, try bool) (*line.Hold, error) {
 	if s.lock.Dialect == recipes.Kazoo {
-		if err := s.room(ctx, turn, try, s.cfg.Permits-1); err != nil {
+		if err := s.room(ctx, locked, try, s.cfg.Permits-1); err != nil {
 			return nil, err
 		}
 	}
@@ -139,7 +139,7 @@ func (s *leased) take(ctx context.Context, turn *line.Hold, try bool) (*line.Hol
 	if err != nil {
 		return nil, err
 	}
-	err = s.room(ctx, turn, try, s.cfg.Permits)
+	err = s.room(ctx, locked, try, s.cfg.Permits)
 	var lease *line.Hold
 	if err == nil {
 		lease, err = s.Line.Granted(ctx, path)
@@ -162,9 +162,9 @@ func (s *leased) create(ctx context.Context) (string, error) {
 
 // room waits until there are at most so many leases. The contender must hold the lock
 // throughout.
-func (s *leased) room(ctx context.Context, turn *line.Hold, try bool, most int) error {
+func (s *leased) room(ctx context.Context, locked *line.Hold, try bool, most int) error {
 	return znode.Await(ctx, s.Session, "waiting for a lease", func() ([]<-chan struct{}, error) {
-		if err := turn.Err(); err != nil {
+		if err := locked.Err(); err != nil {
 			return nil, err
 		}
 		names, changed, err := s.Session.ChildrenW(ctx, s.leases)
@@ -181,7 +181,7 @@ func (s *leased) room(ctx context.Context, turn *line.Hold, try bool, most int) 
 			return nil, fmt.Errorf("%w: %d leases of %d are taken", recipes.ErrContended, s.cfg.Permits, s.cfg.Permits)
 		}
 		s.Session.PrepareProof()
-		return append(znode.Events(changed), turn.Done()), nil
+		return append(znode.Events(changed), locked.Done()), nil
 	})
 }
 
@@ -212,14 +212,14 @@ func readLeases(ctx context.Context, s *session.Session, p line.Parent, d recipe
 	for i := range found {
 		found[i].Holds = true
 	}
-	turns, err := line.ReadParent(ctx, s, lock, false)
+	queue, err := line.ReadParent(ctx, s, lock, false)
 	if err != nil {
 		return nil, err
 	}
-	if turns.Missing && d == recipes.Kazoo { // these are members of a double barrier, named as leases are
+	if queue.Missing && d == recipes.Kazoo { // these are members of a double barrier, named as leases are
 		return nil, nil
 	}
-	waiting, err := turns.InLine(ctx, s, recipes.KindSemaphore, 0, semaphoreMarkers[d])
+	waiting, err := queue.InLine(ctx, s, recipes.KindSemaphore, 0, semaphoreMarkers[d])
 	if err != nil {
 		return nil, err
 	}

@@ -101,16 +101,16 @@ func newSemaphore(name string, lines *line.Lines, path string, cfg recipes.Semap
 }
 
 func (s *semaphore) Acquire(ctx context.Context) (recipes.Hold, error) {
-	return s.Granted(s.Metered(ctx, func() (*line.Hold, error) { return s.enter(ctx, false) }))
+	return s.Granted(s.Metered(ctx, func() (*line.Hold, error) { return s.acquire(ctx, false) }))
 }
 
 func (s *semaphore) TryAcquire(ctx context.Context) (recipes.Hold, error) {
-	return s.Granted(s.Metered(ctx, func() (*line.Hold, error) { return s.enter(ctx, true) }))
+	return s.Granted(s.Metered(ctx, func() (*line.Hold, error) { return s.acquire(ctx, true) }))
 }
 
-// enter is line.Line.Enter. On a mismatch it deletes a path that no contender uses any
+// acquire is line.Line.Enter. On a mismatch it deletes a path that no contender uses any
 // more, and tries again.
-func (s *semaphore) enter(ctx context.Context, try bool) (*line.Hold, error) {
+func (s *semaphore) acquire(ctx context.Context, try bool) (*line.Hold, error) {
 	for {
 		permit, err := s.Line.Enter(ctx, s.Trying(try))
 		if !errors.Is(err, recipes.ErrMismatch) {

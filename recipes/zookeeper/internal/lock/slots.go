@@ -69,7 +69,7 @@ func (s slots) joins(ctx context.Context, try bool) (recipes.SlotHold, error) {
 	if err := s.Session.TxnFits(s.claimTxn(longest, s.cfg.Permits, 0)); err != nil {
 		return nil, s.Failed(err) // before the wait
 	}
-	return s.numbered(s.Metered(ctx, func() (*line.Hold, error) { return s.enter(ctx, try) }))
+	return s.numbered(s.Metered(ctx, func() (*line.Hold, error) { return s.acquire(ctx, try) }))
 }
 
 // Resume is line.Line.Resume.

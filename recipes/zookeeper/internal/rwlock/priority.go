@@ -38,7 +38,7 @@ func NewPriority(lines *line.Lines, path string, cfg recipes.PriorityLockConfig)
 	if err != nil {
 		return nil, err
 	}
-	l.modes = modes[recipes.PriorityHold]{l.enter}
+	l.modes = modes[recipes.PriorityHold]{l.acquire}
 	l.revoker = revoker{l.Session, l.znodesOf}
 	return l, nil
 }
@@ -48,9 +48,9 @@ func (l *priorityLock) hold(h *line.Hold) recipes.PriorityHold {
 	return &priorityHold{Hold: h, lock: l, mode: c.mode}
 }
 
-// enter joins, waits and claims. On an error the contender's znodes are deleted, or are
+// acquire joins, waits and claims. On an error the contender's znodes are deleted, or are
 // being deleted in the background, as in line.Line.Enter.
-func (l *priorityLock) enter(ctx context.Context, mode recipes.Mode, try bool) (recipes.PriorityHold, error) {
+func (l *priorityLock) acquire(ctx context.Context, mode recipes.Mode, try bool) (recipes.PriorityHold, error) {
 	return l.Granted(l.Metered(ctx, func() (*line.Hold, error) { return l.join(ctx, mode, try) }))
 }
 
@@ -64,12 +64,12 @@ func (l *priorityLock) join(ctx context.Context, mode recipes.Mode, try bool) (*
 		return nil, err
 	}
 	me, _ := parseName(gopath.Base(path))
-	w := &waiter{lock: l, me: me, data: d.encode(), try: try, joined: l.cfg.Joined}
-	return w.stay(ctx)
+	w := &priorityWaiter{lock: l, me: me, data: d.encode(), try: try, joined: l.cfg.Joined}
+	return w.waitOrLeave(ctx)
 }
 
-func (w *waiter) stay(ctx context.Context) (*line.Hold, error) {
-	hold, err := w.wait(ctx)
+func (w *priorityWaiter) waitOrLeave(ctx context.Context) (*line.Hold, error) {
+	hold, err := w.awaitGrant(ctx)
 	if err == nil {
 		return hold, nil
 	}

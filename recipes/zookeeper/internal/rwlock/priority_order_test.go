@@ -38,7 +38,7 @@ func TestNamesOfContenders(t *testing.T) {
 
 // A successor that waits has nothing to give up yet. Neither has a holder of the same priority.
 func TestOnlyAHolderOfLowerPriorityIsAsked(t *testing.T) {
-	w := &waiter{me: contender{priority: 3}} // without a session to ask by
+	w := &priorityWaiter{me: contender{priority: 3}} // without a session to ask by
 	if err := w.ask(t.Context(), []contender{{priority: 5}, {priority: 3, holds: true}}); err != nil {
 		t.Error(err)
 	}

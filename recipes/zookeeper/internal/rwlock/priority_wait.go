@@ -13,8 +13,8 @@ import (
 	"github.com/zkrecipes/zkrecipes/recipes/zookeeper/internal/znode"
 )
 
-// waiter is a contender of a priority lock that is not granted yet.
-type waiter struct {
+// priorityWaiter is a contender of a priority lock that is not granted yet.
+type priorityWaiter struct {
 	lock    *priorityLock
 	me      contender // waiting
 	data    []byte    // of its waiting znode, at
@@ -27,10 +27,11 @@ type waiter struct {
 	armed   line.Watches
 }
 
-// wait waits until no contender blocks this one, and claims. A writer that has claimed waits until
-// it holds alone: readers that have claimed between its last listing and its claim were granted
-// first. No other contender can claim then. If it reads the znode of the path after the writer's
-// claim, it finds the writer among the holders. If it has read it before, its claim is refused.
+// awaitGrant waits until no contender blocks this one, and claims. A writer that has claimed waits
+// until it holds alone: readers that have claimed between its last listing and its claim were
+// granted first. No other contender can claim then. If it reads the znode of the path after the
+// writer's claim, it finds the writer among the holders. If it has read it before, its claim is
+// refused.
 //
 // Why a waiter wakes: it watches one of its blockers, and cannot be granted before that
 // one is gone or is no longer ahead. A blocker that leaves or claims deletes the znode
@@ -38,7 +39,7 @@ type waiter struct {
 // becomes the successor. Its own znode is written then, and it watches that too. It
 // remains the successor until its waiting znode is gone. A contender that joins,
 // wherever in the order, does not remove a blocker.
-func (w *waiter) wait(ctx context.Context) (*line.Hold, error) {
+func (w *priorityWaiter) awaitGrant(ctx context.Context) (*line.Hold, error) {
 	l := w.lock
 	for {
 		disconnected, err := l.Session.Connected(ctx)
@@ -100,7 +101,7 @@ func (w *waiter) wait(ctx context.Context) (*line.Hold, error) {
 }
 
 // list lists the contenders. It also finds out whether a claim of unknown outcome was committed.
-func (w *waiter) list(ctx context.Context) (lockState, []contender, error) {
+func (w *priorityWaiter) list(ctx context.Context) (lockState, []contender, error) {
 	if w.held {
 		names, err := w.lock.Line.Names(ctx)
 		return lockState{}, ranked(names, ""), err
@@ -111,18 +112,18 @@ func (w *waiter) list(ctx context.Context) (lockState, []contender, error) {
 }
 
 // name is the name of the contender's znode.
-func (w *waiter) name() string {
+func (w *priorityWaiter) name() string {
 	if w.held {
 		return w.me.holdingName()
 	}
 	return w.me.name
 }
 
-func (w *waiter) removed() error {
+func (w *priorityWaiter) removed() error {
 	return fmt.Errorf("waiting in line: %w: %s", recipes.ErrRemoved, w.lock.Child(w.name()))
 }
 
-func (w *waiter) announce(position int) {
+func (w *priorityWaiter) announce(position int) {
 	if w.joined != nil {
 		w.joined(recipes.Place{Znode: w.lock.Child(w.me.name), Position: position})
 		w.joined = nil
@@ -135,7 +136,7 @@ func (w *waiter) announce(position int) {
 // successor in between. Then the contender that it would watch is behind it, and waits for
 // it. (The history test found all contenders waiting for each other.) So the first wait
 // lists twice, and a contender that never waits does not pay for the watch.
-func (w *waiter) arm(ctx context.Context, blocking []contender, connection <-chan struct{}) (bool, error) {
+func (w *priorityWaiter) arm(ctx context.Context, blocking []contender, connection <-chan struct{}) (bool, error) {
 	s, watched := w.lock.Session, blocking[len(blocking)-1]
 	if w.lock.Line.Strategy == recipes.Herd {
 		watched = blocking[0]
@@ -161,7 +162,7 @@ func (w *waiter) arm(ctx context.Context, blocking []contender, connection <-cha
 }
 
 // ask asks holders of lower priority to give way, each once.
-func (w *waiter) ask(ctx context.Context, blocking []contender) error {
+func (w *priorityWaiter) ask(ctx context.Context, blocking []contender) error {
 	for _, c := range blocking {
 		if !c.holds || c.priority <= w.me.priority || w.asked[c.name] {
 			continue
@@ -181,7 +182,7 @@ func (w *waiter) ask(ctx context.Context, blocking []contender) error {
 // leave deletes the contender's znodes. The order matters: once the waiting znode is gone,
 // a claim that is still under way fails. So if the claim creates a holding znode at all,
 // that znode exists by the time it is deleted.
-func (w *waiter) leave() <-chan error {
+func (w *priorityWaiter) leave() <-chan error {
 	znodes := []string{w.lock.Child(w.me.name)}
 	if w.claimed {
 		znodes = append(znodes, w.lock.Child(w.me.holdingName()))
@@ -193,7 +194,7 @@ func (w *waiter) leave() <-chan error {
 // refuses the claim if a writer has claimed since state was read, or if another client has
 // written to the waiting znode. Readers only check the znode of the path. So the claims of
 // readers that are granted together do not refuse each other.
-func (w *waiter) claim(ctx context.Context, state lockState) error {
+func (w *priorityWaiter) claim(ctx context.Context, state lockState) error {
 	const ofWaiting = 1 // the operation on the waiting znode
 	var t session.Txn
 	switch {
@@ -227,7 +228,7 @@ func (w *waiter) claim(ctx context.Context, state lockState) error {
 }
 
 // rereadData reads the waiting znode again, after another client has written to it.
-func (w *waiter) rereadData(ctx context.Context) error {
+func (w *priorityWaiter) rereadData(ctx context.Context) error {
 	node, err := w.lock.Session.Get(ctx, w.lock.Child(w.me.name))
 	if errors.Is(err, recipes.ErrNoNode) {
 		return w.removed()
@@ -246,7 +247,7 @@ func (l *priorityLock) ResumeWaiting(ctx context.Context, znode string, try bool
 	if !ok || me.holds {
 		return nil, l.Failed(fmt.Errorf("resume: %w: %q is not a waiter's znode", recipes.ErrInvalid, znode))
 	}
-	w := &waiter{lock: l, me: me, try: try, joined: l.cfg.Joined}
+	w := &priorityWaiter{lock: l, me: me, try: try, joined: l.cfg.Joined}
 	node, err := line.ResumeWaiter(ctx, l.Session, znode)
 	w.data, w.version = node.Data, node.Stat.Version
 	if errors.Is(err, recipes.ErrRemoved) {
@@ -258,7 +259,7 @@ func (l *priorityLock) ResumeWaiting(ctx context.Context, znode string, try bool
 	if err != nil {
 		return nil, l.Failed(err)
 	}
-	return l.Granted(w.stay(ctx))
+	return l.Granted(w.waitOrLeave(ctx))
 }
 
 // Resume is line.Line.Resume for a holding znode. A writer that was still waiting for

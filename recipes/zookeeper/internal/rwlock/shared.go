@@ -51,7 +51,7 @@ func NewShared(lines *line.Lines, path string, cfg recipes.SharedLockConfig) (re
 		return nil, err
 	}
 	l.Options.Joined = cfg.Joined
-	l.modes = modes[recipes.SharedHold]{l.enter}
+	l.modes = modes[recipes.SharedHold]{l.acquire}
 	l.revoker = revoker{l.Session, l.znodesOf}
 	return l, nil
 }
@@ -88,7 +88,7 @@ func passes(me line.Entry) func(data []byte) bool {
 	return func(data []byte) bool { return decode(data).downgraded }
 }
 
-func (l *sharedLock) enter(ctx context.Context, mode recipes.Mode, try bool) (recipes.SharedHold, error) {
+func (l *sharedLock) acquire(ctx context.Context, mode recipes.Mode, try bool) (recipes.SharedHold, error) {
 	o := l.Trying(try)
 	o.Kind = l.Line.Markers[0]
 	if mode == recipes.Writing {
@@ -199,23 +199,23 @@ func (h *sharedHold) mark(ctx context.Context) error {
 	})
 }
 
-// modes has the four ways to enter a lock with readers and writers.
+// modes has the four calls that acquire a lock with readers and writers.
 type modes[H any] struct {
-	enter func(ctx context.Context, mode recipes.Mode, try bool) (H, error)
+	acquire func(ctx context.Context, mode recipes.Mode, try bool) (H, error)
 }
 
 func (m modes[H]) AcquireRead(ctx context.Context) (H, error) {
-	return m.enter(ctx, recipes.Reading, false)
+	return m.acquire(ctx, recipes.Reading, false)
 }
 
 func (m modes[H]) AcquireWrite(ctx context.Context) (H, error) {
-	return m.enter(ctx, recipes.Writing, false)
+	return m.acquire(ctx, recipes.Writing, false)
 }
 
 func (m modes[H]) TryRead(ctx context.Context) (H, error) {
-	return m.enter(ctx, recipes.Reading, true)
+	return m.acquire(ctx, recipes.Reading, true)
 }
 
 func (m modes[H]) TryWrite(ctx context.Context) (H, error) {
-	return m.enter(ctx, recipes.Writing, true)
+	return m.acquire(ctx, recipes.Writing, true)
 }

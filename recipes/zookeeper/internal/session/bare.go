@@ -73,7 +73,7 @@ func (s *Session) CreateBare(ctx context.Context, dir, name string, data []byte,
 	}
 	// The first exchange is usually answered. Then no goroutine is needed to continue after the
 	// caller has returned.
-	c.begin(ctx)
+	c.send(ctx)
 	if replies, err := c.await(ctx); err == nil && replies[0].Err() == nil {
 		c.end(true)
 		created()

@@ -108,16 +108,16 @@ type creation[T any] struct {
 }
 
 func (c *creation[T]) run(ctx, life context.Context) (T, error) {
-	c.begin(ctx)
+	c.send(ctx)
 	return c.finish(ctx, life)
 }
 
-// finish awaits the exchange that begin has sent, and repeats the creation after a failure. It
+// finish awaits the exchange that send has sent, and repeats the creation after a failure. It
 // does not return before the outcome is known, unless life, the session's context, is done. It
 // sends no new creation once ctx is done.
 func (c *creation[T]) finish(ctx, life context.Context) (none T, _ error) {
 	s := c.session
-	for ; ; c.begin(ctx) {
+	for ; ; c.send(ctx) {
 		replies, err := c.await(life)
 		if c.settle != nil {
 			c.settle(err == nil)

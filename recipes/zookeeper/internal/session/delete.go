@@ -101,7 +101,7 @@ func (s *Session) deleteVersion(life context.Context, path string, record func(s
 		d.requests = []conn.Request{conn.Delete(s.full(path), stat.Version)}
 		return err
 	}
-	d.begin(life)
+	d.send(life)
 	return d.deletes(life, path, conn.Reply.Err, func(err error) (again bool, _ error) {
 		if s.Throttled(life, err) || errors.Is(err, recipes.ErrBadVersion) {
 			return true, nil
@@ -111,12 +111,12 @@ func (s *Session) deleteVersion(life context.Context, path string, record func(s
 	})
 }
 
-// deletes awaits an exchange that deletes the znode at path. begin has sent it. deletes repeats it
+// deletes awaits an exchange that deletes the znode at path. send has sent it. deletes repeats it
 // until the outcome is known, or the session has ended. The error matches ErrNoNode if the znode
 // did not exist before anything was sent. refused decides about any other refusal.
 func (a *exchange) deletes(life context.Context, path string, read func(conn.Reply) error, refused func(error) (again bool, _ error)) error {
 	s := a.session
-	for sent := false; ; a.begin(life) {
+	for sent := false; ; a.send(life) {
 		replies, err := a.await(life)
 		if err == nil {
 			err = read(replies[0])
@@ -180,7 +180,7 @@ type removalRun struct {
 // deletion continues. start must call settle once, even then.
 func (r *Removal) Run(ctx context.Context, what string, start func(settle func(error))) error {
 	for later := false; ; later = true {
-		t, first := r.begin(start)
+		t, first := r.attempt(start)
 		select {
 		case <-t.done:
 		case <-ctx.Done():
@@ -195,10 +195,10 @@ func (r *Removal) Run(ctx context.Context, what string, start func(settle func(e
 }
 
 // Start is Run for callers that do not need the result.
-func (r *Removal) Start(start func(settle func(error))) { r.begin(start) }
+func (r *Removal) Start(start func(settle func(error))) { r.attempt(start) }
 
-// begin returns the current attempt, and whether it has started it.
-func (r *Removal) begin(start func(settle func(error))) (t *removalRun, first bool) {
+// attempt returns the current attempt, and whether it has started it.
+func (r *Removal) attempt(start func(settle func(error))) (t *removalRun, first bool) {
 	r.mu.Lock()
 	t = r.last
 	if first = t == nil; first {

@@ -102,9 +102,20 @@ func (s *Session) ReadDeletions(ctx context.Context, dir string) (Deletions, err
 			s.LearnDeletions(dir, d)
 			return d, nil
 		case !errors.Is(err, errAgain):
-			return Deletions{}, fmt.Errorf("count the deletions in %s: %w", dir, err)
+			return Deletions{}, fmt.Errorf("count the deletions in %s: %w", dir, countDenied(dir, err))
 		}
 	}
+}
+
+// countDenied adds to a refused access to the znode that counts the deletions in dir which permissions
+// clients need. Without the count there is no comparison, and no deletion.
+func countDenied(dir string, err error) error {
+	if !errors.Is(err, recipes.ErrAccessDenied) {
+		return err
+	}
+	return fmt.Errorf("%w: a client that compares needs the permission to read the znode that counts the deletions in %s,"+
+		" one that deletes needs the permission to write it, and the first one needs the permission to create znodes in %[2]s;"+
+		" that znode has the SessionConfig.ACL of the client that created it: set its ACL, and use one SessionConfig.ACL", err, dir)
 }
 
 func deletionsPath(dir string, stat Stat) string {

@@ -50,7 +50,7 @@ func (s *Session) Pace(reads rate.Limit) { s.pace = rate.NewLimiter(reads, 1) }
 // SendAfter sends a request after prepare, like the creation and the release of a bare znode.
 func (s *Session) SendAfter(ctx context.Context, prepare func() error) error {
 	a := exchange{session: s, requests: []conn.Request{conn.Sync("/")}, prepare: func(context.Context) error { return prepare() }}
-	a.begin(ctx)
+	a.send(ctx)
 	_, err := a.await(ctx)
 	return err
 }

@@ -33,7 +33,7 @@ func (s *Session) Handoff(ctx context.Context, bare BareZnode) <-chan error {
 		}
 		return errUnseen
 	}
-	h.begin(ctx)
+	h.send(ctx)
 	if replies, err := h.await(ctx); err == nil && replies[0].Refusal() == nil {
 		done := make(chan error, 1)
 		done <- s.bare.deleted(bare, nil)
@@ -50,7 +50,7 @@ type handoff struct {
 	bare BareZnode
 }
 
-// finish awaits the exchange that begin has sent. It returns when the znode is known to be
+// finish awaits the exchange that send has sent. It returns when the znode is known to be
 // deleted, or the session has ended.
 func (h *handoff) finish(life context.Context) error {
 	s, bare := h.session, h.bare
@@ -59,7 +59,7 @@ func (h *handoff) finish(life context.Context) error {
 		return err
 	}
 	if h.failed != nil && !conn.Lost(h.failed) { // nothing was sent
-		h.begin(life)
+		h.send(life)
 	}
 	return h.deletes(life, bare.Path, conn.Reply.Refusal, func(err error) (bool, error) {
 		s.log.Debug("cannot release by a handoff; deleting", "path", bare.Path, "error", err)

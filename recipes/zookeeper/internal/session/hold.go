@@ -101,6 +101,7 @@ func (s *Session) confirm() {
 	for {
 		select {
 		case <-timer.C:
+			s.lease.Check() // its own timer is late after a suspension
 		case <-reads.answered():
 		case <-s.Done():
 			return
@@ -150,11 +151,11 @@ const instants = 8
 // time of a thousand sessions that wake by themselves. Hosts have instants of their own, so that
 // the server does not get the confirmations of all of them at once.
 func (s *Session) together(due time.Time) time.Time {
-	apart := int64(s.lease.Interval()) / instants
-	if apart == 0 {
+	spacing := int64(s.lease.Interval()) / instants
+	if spacing == 0 {
 		return due
 	}
-	return due.Add(-time.Duration((due.UnixNano() + s.wire.Current().Phase()) % apart))
+	return due.Add(-time.Duration((due.UnixNano() + s.wire.Current().Phase()) % spacing))
 }
 
 // stopConfirming reports whether the session holds nothing, so that confirm must return.

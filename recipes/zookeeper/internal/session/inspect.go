@@ -57,9 +57,9 @@ type inspections struct {
 
 // inspected is a path with its inspections. They share the reads.
 type inspected struct {
-	path string
-	by   []*Inspection
-	due  bool // in inspections.due. Otherwise its watch is set, or a reading is in flight
+	path        string
+	inspections []*Inspection
+	due         bool // in inspections.due. Otherwise its watch is set, or a reading is in flight
 }
 
 func (is *inspections) add(i *Inspection) {
@@ -73,7 +73,7 @@ func (is *inspections) add(i *Inspection) {
 		}
 		is.byPath[i.path] = p
 	}
-	p.by = append(p.by, i)
+	p.inspections = append(p.inspections, i)
 	is.again(p)
 }
 
@@ -84,8 +84,8 @@ func (is *inspections) remove(i *Inspection) {
 	if p == nil {
 		return
 	}
-	p.by = slices.DeleteFunc(p.by, func(other *Inspection) bool { return other == i })
-	if len(p.by) == 0 {
+	p.inspections = slices.DeleteFunc(p.inspections, func(other *Inspection) bool { return other == i })
+	if len(p.inspections) == 0 {
 		delete(is.byPath, i.path)
 	}
 }
@@ -131,7 +131,7 @@ func (is *inspections) take() (taken []*inspected) {
 		p := is.due[0]
 		is.due[0], is.due = nil, is.due[1:]
 		p.due = false
-		if len(p.by) > 0 {
+		if len(p.inspections) > 0 {
 			taken = append(taken, p)
 		}
 	}
@@ -201,5 +201,5 @@ func (is *inspections) report(r *reading) {
 func (is *inspections) of(p *inspected) []*Inspection {
 	is.mu.Lock()
 	defer is.mu.Unlock()
-	return slices.Clone(p.by)
+	return slices.Clone(p.inspections)
 }

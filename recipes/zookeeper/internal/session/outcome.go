@@ -187,7 +187,7 @@ func (s *Session) Throttled(ctx context.Context, err error) bool {
 	if !errors.Is(err, recipes.ErrThrottled) {
 		return false
 	}
-	pause := time.NewTimer(s.Chance(throttlePause))
+	pause := time.NewTimer(s.RandomBelow(throttlePause))
 	defer pause.Stop()
 	select {
 	case <-pause.C:

@@ -56,12 +56,31 @@ func (s *Session) start(f func()) bool {
 
 // exchangeOn sends requests on a connection and returns the replies, or returns when ctx is done.
 func (s *Session) exchangeOn(ctx context.Context, c *conn.Conn, requests ...conn.Request) ([]conn.Reply, error) {
+	if b, err := s.sendNow(c, requests); err != nil {
+		return nil, err
+	} else if b != nil {
+		return b.Await(ctx)
+	}
 	return call(ctx, s, func() ([]conn.Reply, error) { return c.Exchange(context.Background(), requests...) })
+}
+
+// sendNow is conn.SendNow while the session lasts.
+func (s *Session) sendNow(c *conn.Conn, requests []conn.Request) (*conn.Batch, error) {
+	if s.ctx.Err() != nil {
+		return nil, nil
+	}
+	return c.SendNow(requests...)
 }
 
 // ask sends a request that may be repeated, until it is answered.
 func ask[T any](ctx context.Context, s *Session, what, path string, request conn.Request, read func(conn.Reply) (T, error)) (T, error) {
-	return readWith(ctx, s, what, path, func() (T, error) { return conn.Ask(s.wire.Current(), request, read) })
+	return readAgain(ctx, s, what, path, func(ctx context.Context) (none T, _ error) {
+		replies, err := s.exchangeOn(ctx, s.wire.Current(), request)
+		if err != nil {
+			return none, err
+		}
+		return read(replies[0])
+	})
 }
 
 // readWith is ask for a request that f sends.
@@ -105,8 +124,8 @@ func (s *Session) awaitTurn(ctx context.Context, n int, what, path string) error
 	if s.pace == nil {
 		return nil
 	}
-	turn := s.pace.ReserveN(time.Now(), n)
-	timer := time.NewTimer(turn.Delay())
+	reservation := s.pace.ReserveN(time.Now(), n)
+	timer := time.NewTimer(reservation.Delay())
 	defer timer.Stop()
 	select {
 	case <-timer.C:
@@ -114,7 +133,7 @@ func (s *Session) awaitTurn(ctx context.Context, n int, what, path string) error
 	case <-s.Done():
 		return s.Err()
 	case <-ctx.Done():
-		turn.Cancel() // otherwise later reads would wait for it
+		reservation.Cancel() // otherwise later reads would wait for it
 		return s.Interrupted(what+" "+path, ctx)
 	}
 }
@@ -224,7 +243,7 @@ func (s *Session) Sync(ctx context.Context, path string) error {
 	return err
 }
 
-// exchange is a group of requests that are sent together. One goroutine may begin it and another
+// exchange is a group of requests that are sent together. One goroutine may send it and another
 // one wait for the replies.
 type exchange struct {
 	session  *Session
@@ -244,11 +263,14 @@ type sending struct {
 	failed error
 }
 
-// begin sends the requests when the session is connected. If it fails, a part may have been
+// written is closed.
+var written = func() chan struct{} { c := make(chan struct{}); close(c); return c }()
+
+// send sends the requests when the session is connected. If it fails, a part may have been
 // sent. It does not wait until they are written, because a server that reads nothing could delay
 // that beyond ctx. If the connection ends while prepare runs, nothing is sent: the watches that
 // prepare has found or joined are gone.
-func (a *exchange) begin(ctx context.Context) {
+func (a *exchange) send(ctx context.Context) {
 	if a.connection, _, a.failed = a.session.connectedAfter(ctx, 0); a.failed != nil {
 		return
 	}
@@ -257,6 +279,10 @@ func (a *exchange) begin(ctx context.Context) {
 		if a.failed = a.prepare(ctx); a.failed != nil {
 			return
 		}
+	}
+	if batch, err := a.session.sendNow(c, a.requests); batch != nil || err != nil {
+		a.sending = &sending{done: written, batch: batch, failed: err}
+		return
 	}
 	now, requests := &sending{done: make(chan struct{})}, a.requests
 	if !a.session.start(func() {
@@ -269,7 +295,7 @@ func (a *exchange) begin(ctx context.Context) {
 	a.sending = now
 }
 
-// await returns the replies to the requests that begin has sent.
+// await returns the replies to the requests that send has sent.
 func (a *exchange) await(ctx context.Context) ([]conn.Reply, error) {
 	if a.failed != nil {
 		return nil, a.failed

@@ -5,6 +5,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	gopath "path"
 	"slices"
 	"sync"
 
@@ -438,7 +439,11 @@ func (s *Session) commitOn(ctx context.Context, t Txn, on *conn.Conn) ([]conn.Re
 	}
 	for i, r := range results {
 		if r.Refused != nil {
-			return nil, &TxnError{Index: i, Err: answer("operation on", t.ops[i].path, r.Refused)}
+			refused := answer("operation on", t.ops[i].path, r.Refused)
+			if dir, name := gopath.Split(t.ops[i].path); IsDeletions(name) {
+				refused = countDenied(gopath.Clean(dir), refused)
+			}
+			return nil, &TxnError{Index: i, Err: refused}
 		}
 	}
 	return results, nil

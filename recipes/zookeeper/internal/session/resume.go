@@ -53,7 +53,7 @@ func resume(ctx context.Context, cfg recipes.SessionConfig, dial DialFunc, t Tic
 	s.resumption.paths = make(map[string]bool)
 	s.ephemerals.bytes = s.wire.MaxPacket // unknown; the first creation counts
 	s.id = t.secret.id
-	s.lease.Start(s.end)
+	s.begin()
 	ctx, cancel := openBounded(ctx)
 	defer cancel()
 	if err = s.Err(); err == nil { // the deadline may have passed
@@ -175,6 +175,25 @@ type resumption struct {
 	listed   bool       // rest holds what the first DropRest has listed
 	rest     []string
 	dropped  bool
+}
+
+// ResumeZnode marks a znode as resumed, as MarkResumed does. stat is what the caller has read of it.
+// If the znode belongs to another session, or created is not 0 and another transaction has created
+// the znode, the error matches recipes.ErrRemoved. A second call returns recipes.ErrInvalid. After
+// an error nothing has changed.
+//
+// This is all that a grant needs whose znode exists only while it is held. A recipe whose znode can
+// also wait proves first that it holds.
+func (s *Session) ResumeZnode(path string, stat Stat, created recipes.Token) error {
+	switch {
+	case stat.EphemeralOwner != s.id:
+		return fmt.Errorf("resume: %w: %s belongs to another session", recipes.ErrRemoved, path)
+	case created != 0 && recipes.Token(stat.Czxid) != created:
+		return fmt.Errorf("resume: %w: %s was created again: its token is %d, not %d", recipes.ErrRemoved, path, stat.Czxid, created)
+	case !s.MarkResumed(path):
+		return fmt.Errorf("resume: %w: %s cannot be resumed now, or is already resumed", recipes.ErrInvalid, path)
+	}
+	return nil
 }
 
 // MarkResumed marks a znode from before Resume as resumed, so that DropRest does not delete it.

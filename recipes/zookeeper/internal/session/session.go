@@ -10,6 +10,7 @@ import (
 	"github.com/hashicorp/go-hclog"
 	"golang.org/x/time/rate"
 
+	"github.com/zkrecipes/zkrecipes/internal/expiry"
 	"github.com/zkrecipes/zkrecipes/internal/feed"
 	"github.com/zkrecipes/zkrecipes/internal/jute"
 	"github.com/zkrecipes/zkrecipes/internal/telemetry"
@@ -52,10 +53,12 @@ type Session struct {
 	work       sync.WaitGroup // see Background
 	calls      sync.WaitGroup // requests, and the goroutines that stop go-zookeeper
 
-	endOnce  sync.Once
-	closing  sync.Once       // the context of the first Close limits how long closing is tried
-	patience context.Context // done when that limit is reached
-	giveUp   context.CancelFunc
+	endOnce      sync.Once
+	closing      sync.Once       // the context of the first Close limits how long closing is tried
+	patience     context.Context // done when that limit is reached
+	giveUp       context.CancelFunc
+	reconfigured chan struct{} // holds one element: the ensemble has other members
+
 	shutdown chan struct{}     // closed when all of the session's goroutines have ended
 	closeErr error             // set before shutdown is closed
 	onEnd    func()            // see OnEnd
@@ -107,6 +110,8 @@ func prepare(cfg recipes.SessionConfig, dial DialFunc, start time.Time) (*Sessio
 		status:   feed.New(status{}),
 		events:   feed.New(recipes.Event{State: recipes.Suspended}),
 		shutdown: make(chan struct{}),
+
+		reconfigured: make(chan struct{}, 1),
 	}
 	s.ephemerals.counting = make(chan struct{}, 1)
 	if cfg.ReadsPerSecond > 0 {
@@ -191,8 +196,8 @@ func (s *Session) OnEnd(f func()) {
 	}
 }
 
-// Chance returns a random duration below limit. It spreads clients that wait at the same time.
-func (s *Session) Chance(limit time.Duration) time.Duration { return s.wire.Chance(limit) }
+// RandomBelow returns a random duration below limit. It spreads clients that wait at the same time.
+func (s *Session) RandomBelow(limit time.Duration) time.Duration { return s.wire.RandomBelow(limit) }
 
 // LastContact, KnownContact and Contact return the contacts of the session's lease.
 func (s *Session) LastContact() time.Time  { return s.lease.LastContact() }
@@ -260,6 +265,18 @@ type status struct {
 	connections int // established so far
 }
 
+// begin starts what lasts as long as the session. The timer of its deadline stands while the machine is
+// suspended. So the deadline is checked when the machine wakes.
+func (s *Session) begin() {
+	s.lease.Start(s.end)
+	if s.wire.Dial == nil { // virtual time has no suspension, and would wait for this goroutine
+		context.AfterFunc(s.ctx, expiry.OnWake(s.lease.Check))
+	}
+	if s.wire.FollowServers {
+		s.calls.Go(s.followServers)
+	}
+}
+
 // accepted runs when a server has accepted a connection into a session. It reports whether that
 // is this session.
 func (s *Session) accepted(id int64) bool {
@@ -268,7 +285,7 @@ func (s *Session) accepted(id int64) bool {
 	if before == 0 {
 		s.id = id
 		if s.ctx.Err() == nil { // otherwise end has already tried to stop the lease
-			s.lease.Start(s.end)
+			s.begin()
 		}
 	}
 	s.mu.Unlock()
@@ -307,6 +324,12 @@ func (s *Session) suspended() {
 // fired runs when a watch has fired.
 func (s *Session) fired(event conn.Event, path string) {
 	s.watches.fire(event, path)
+	if path == membershipPath {
+		select {
+		case s.reconfigured <- struct{}{}:
+		default: // followServers reads it again already
+		}
+	}
 	if event == conn.ChildrenChanged || event == conn.NodeDeleted {
 		s.inspections.fire(path)
 	}

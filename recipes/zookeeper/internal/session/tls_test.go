@@ -4,13 +4,16 @@ import (
 	"crypto/ecdsa"
 	"crypto/elliptic"
 	"crypto/rand"
+	"crypto/tls"
 	"crypto/x509"
 	"crypto/x509/pkix"
 	"encoding/pem"
+	"errors"
 	"math/big"
 	"net"
 	"os"
 	"path/filepath"
+	"sync"
 	"testing"
 	"time"
 
@@ -18,6 +21,7 @@ import (
 	"github.com/zkrecipes/zkrecipes/internal/testing/ensembletest"
 	"github.com/zkrecipes/zkrecipes/internal/testing/must"
 	"github.com/zkrecipes/zkrecipes/internal/testing/zktest"
+	"github.com/zkrecipes/zkrecipes/internal/zkserver"
 	"github.com/zkrecipes/zkrecipes/recipes"
 )
 
@@ -108,4 +112,89 @@ func TestTLSToARealServer(t *testing.T) {
 			must.Report(t, s.Close(zktest.Bounded(t)))
 		})
 	}
+}
+
+// secured is a server behind TLS. It keeps the names of its clients' certificates.
+type secured struct {
+	*zkserver.Server
+	addr    string
+	clients chan string
+}
+
+func serveTLS(t *testing.T, ca *authority, certificate, key []byte) *secured {
+	t.Helper()
+	clients := x509.NewCertPool()
+	clients.AppendCertsFromPEM(ca.PEM)
+	listener := must.Get(tls.Listen("tcp", "127.0.0.1:0", &tls.Config{
+		Certificates: []tls.Certificate{must.Get(tls.X509KeyPair(certificate, key))(t)},
+		ClientAuth:   tls.RequireAndVerifyClientCert, ClientCAs: clients,
+	}))(t)
+	srv := &secured{zkserver.New(zkserver.Config{}), listener.Addr().String(), make(chan string, 100)}
+	var served sync.WaitGroup
+	served.Go(func() {
+		for {
+			c, err := listener.Accept()
+			if err != nil {
+				return
+			}
+			served.Go(func() {
+				if c := c.(*tls.Conn); c.Handshake() == nil {
+					srv.clients <- c.ConnectionState().PeerCertificates[0].Subject.CommonName
+					srv.ServeConn(c)
+				}
+			})
+		}
+	})
+	t.Cleanup(func() {
+		_ = listener.Close()
+		_ = srv.Close()
+		served.Wait()
+	})
+	return srv
+}
+
+// A session that ran longer than its certificate was lost at the next reconnect.
+func TestARenewedCertificateIsUsed(t *testing.T) {
+	ca, dir := newAuthority(t), t.TempDir()
+	srv := func() *secured { cert, key := ca.issue("server"); return serveTLS(t, ca, cert, key) }()
+	file := func(name string) string { return filepath.Join(dir, name) }
+	renew := func(client string) (certificate, key []byte) {
+		certificate, key = ca.issue(client)
+		must.Do(t, os.WriteFile(file("client.pem"), certificate, 0o600))
+		must.Do(t, os.WriteFile(file("client.key"), key, 0o600))
+		return certificate, key
+	}
+	certificate, key := renew("first")
+	s := open(t, recipes.SessionConfig{Servers: []string{srv.addr}, TLS: &recipes.TLS{
+		CA: ca.PEM, Certificate: certificate, Key: key, CertificateFile: file("client.pem"), KeyFile: file("client.key"),
+	}})
+	is := func(want string) {
+		t.Helper()
+		if got := <-srv.clients; got != want {
+			t.Errorf("the client is %s; want %s", got, want)
+		}
+	}
+	is("first")
+	renew("second")
+	cutAndWait(t, srv.Server, s)
+	is("second")
+	_, key = ca.issue("third")
+	must.Do(t, os.WriteFile(file("client.key"), key, 0o600)) // its certificate is not there yet
+	cutAndWait(t, srv.Server, s)
+	is("second")
+	must.Do(t, errors.Join(os.Remove(file("client.pem")), os.Remove(file("client.key"))))
+	cutAndWait(t, srv.Server, s)
+	is("first") // as with a plugin that cannot read the files
+}
+
+// ZooKeeper's guide makes certificates that have a common name only. crypto/tls ignores it.
+func TestACertificateWithoutTheServersName(t *testing.T) {
+	ca, stranger := newAuthority(t), newAuthority(t)
+	certificate, key, _, _ := ca.sign(&x509.Certificate{Subject: pkix.Name{CommonName: "zk1"}, KeyUsage: x509.KeyUsageDigitalSignature})
+	srv := serveTLS(t, ca, certificate, key)
+	mine, mineKey := ca.issue("client")
+	refusal(t, recipes.SessionConfig{Servers: []string{srv.addr}, TLS: &recipes.TLS{CA: ca.PEM, Certificate: mine, Key: mineKey}}, "any_name")
+	refusal(t, recipes.SessionConfig{Servers: []string{srv.addr}, TLS: &recipes.TLS{CA: stranger.PEM, Certificate: mine, Key: mineKey, AnyName: true}}, "unknown authority")
+	s := open(t, recipes.SessionConfig{Servers: []string{srv.addr}, TLS: &recipes.TLS{CA: ca.PEM, Certificate: mine, Key: mineKey, AnyName: true}})
+	must.Report(t, s.Close(zktest.Bounded(t)))
 }

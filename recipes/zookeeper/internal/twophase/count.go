@@ -67,7 +67,7 @@ func (t *twoPhase) count(ctx context.Context, p protocol) (recipes.Decision, err
 		if joins != nil {
 			watches = append(watches, joins)
 		}
-		if err := t.wait(ctx, disconnected, watches...); err != nil {
+		if err := t.awaitEvent(ctx, disconnected, watches...); err != nil {
 			return recipes.Decision{}, err
 		}
 		if fired(decision) && decision.Created() {
@@ -256,7 +256,7 @@ func (t *twoPhase) follow(ctx context.Context, p protocol) (recipes.Decision, er
 			}
 			return d, err
 		}
-		if err := t.wait(ctx, disconnected, changed, gone); err != nil {
+		if err := t.awaitEvent(ctx, disconnected, changed, gone); err != nil {
 			return recipes.Decision{}, err
 		}
 		if fired(changed) && changed.Created() { // it also fires when another call has stopped waiting
@@ -309,7 +309,7 @@ func (t *twoPhase) resign() {
 	})
 }
 
-func (t *twoPhase) wait(ctx context.Context, disconnected <-chan struct{}, watches ...*session.Watch) error {
+func (t *twoPhase) awaitEvent(ctx context.Context, disconnected <-chan struct{}, watches ...*session.Watch) error {
 	return t.Session.Wait(ctx, "waiting for the decision", append(znode.Events(watches...), disconnected)...)
 }
 

@@ -281,10 +281,9 @@ func (t *twoPhase) resumeChild(ctx context.Context, child string) error {
 		return fmt.Errorf("%w: %s", recipes.ErrRemoved, path)
 	case err != nil:
 		return err
-	case node.Stat.EphemeralOwner != t.Session.ID():
-		return fmt.Errorf("%w: %s belongs to another session", recipes.ErrNotHeld, path)
-	case !t.Session.MarkResumed(path) && !t.Session.WasResumed(path):
-		return fmt.Errorf("%w: %s cannot be resumed now", recipes.ErrInvalid, path)
+	}
+	if err := t.Session.ResumeZnode(path, node.Stat, 0); err != nil && !t.Session.WasResumed(path) {
+		return err
 	}
 	return nil
 }

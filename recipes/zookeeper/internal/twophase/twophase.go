@@ -261,19 +261,19 @@ func (t *twoPhase) BeginAs(ctx context.Context, payload []byte, sites ...string)
 	if t.variant != recipes.AllWatch {
 		begin.Create(t.Child(coordinatorName), nil, true)
 	}
-	if err := t.begin(ctx, t.Path()+"-begun-"+p.ID, begin); err != nil {
+	if err := t.commitBeginning(ctx, t.Path()+"-begun-"+p.ID, begin); err != nil {
 		return "", err
 	}
 	return p.ID, nil
 }
 
-// begin commits the beginning exactly once. It also creates a marker beside the transaction. The
-// marker shows a repeated attempt that an earlier one was committed, even if the transaction
-// was completed and deleted since. begin deletes the marker when the outcome is known.
-func (t *twoPhase) begin(ctx context.Context, marker string, begin session.Txn) error {
+// commitBeginning commits the beginning exactly once. It also creates a marker beside the
+// transaction. The marker shows a repeated attempt that an earlier one was committed, even if the
+// transaction was completed and deleted since. It is deleted when the outcome is known.
+func (t *twoPhase) commitBeginning(ctx context.Context, marker string, beginning session.Txn) error {
 	var marked session.Txn
 	marked.Create(marker, nil, true)
-	marked.Append(begin)
+	marked.Append(beginning)
 	for {
 		at, err := t.send(ctx, marked)
 		switch {

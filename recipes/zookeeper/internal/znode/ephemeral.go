@@ -264,12 +264,11 @@ func resume(ctx context.Context, s *session.Session, dir, path string, token rec
 	if gopath.Dir(path) != dir {
 		return nil, fmt.Errorf("resume: %w: %q is not of %s", recipes.ErrInvalid, path, dir)
 	}
-	e, err := watched(ctx, s, path, session.Stat{Czxid: int64(token)})
+	e, err := watched(ctx, s, path, session.Stat{})
 	if err != nil {
 		return nil, fmt.Errorf("resume: %w", err)
 	}
-	if !s.MarkResumed(path) {
-		err := fmt.Errorf("resume: %w: %s cannot be resumed now, or is already resumed", recipes.ErrInvalid, path)
+	if err := s.ResumeZnode(path, e.stat, token); err != nil {
 		e.End(err)
 		return nil, err
 	}

@@ -73,9 +73,9 @@ func cycles(lines []*line) (all []cycle) {
 func shortest(graph map[int64][]edge, start int64) cycle {
 	reached := map[int64]cycle{start: {}}
 	for next := []int64{start}; len(next) > 0; next = next[1:] {
-		way := reached[next[0]]
+		path := reached[next[0]]
 		for _, e := range graph[next[0]] {
-			longer := append(slices.Clip(way), e)
+			longer := append(slices.Clip(path), e)
 			if e.holder.session == start {
 				return longer
 			}

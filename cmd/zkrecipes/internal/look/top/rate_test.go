@@ -2,13 +2,16 @@ package top
 
 import (
 	"context"
+	"flag"
 	"fmt"
+	"slices"
 	"strings"
 	"sync"
 	"testing"
 	"testing/synctest"
 	"time"
 
+	"github.com/google/uuid"
 	"github.com/zkrecipes/zkrecipes/internal/testing/must"
 	"github.com/zkrecipes/zkrecipes/internal/testing/zktest"
 	"github.com/zkrecipes/zkrecipes/internal/zkserver"
@@ -100,6 +103,32 @@ func TestRequestsASecond(t *testing.T) {
 		srv.SetFault(nil)
 		cancel()
 		waiting.Wait()
+	})
+}
+
+// TestALongLineAtTheDefaultRate is read in a time that an operator waits for.
+func TestALongLineAtTheDefaultRate(t *testing.T) {
+	const contenders = 6000
+	zktest.OnVirtualTime(t, func(ctx context.Context, t *testing.T, srv *zkserver.Server, s recipes.Client) {
+		h := must.Get(must.Get(s.Lock("/line", recipes.LockConfig{}))(t).Acquire(ctx))(t)
+		for at := range slices.Chunk(make([]recipes.Op, contenders), 300) {
+			for i := range at {
+				at[i] = recipes.Create("/line/_c_"+uuid.NewString()+fmt.Sprintf("-lock-%010d", 1+i), nil)
+			}
+			must.Do(t, h.Write(ctx, at...))
+		}
+		var a action
+		flags := flag.NewFlagSet("top", flag.ContinueOnError)
+		a.Flags(flags)
+		must.Do(t, flags.Parse(nil))
+		c := must.Get(zookeeper.Dialer(zktest.LinkTo(srv.ServeConn).Dial).Open(ctx, recipes.SessionConfig{Servers: []string{"server"}, ReadsPerSecond: a.reads}))(t)
+		defer c.Close(context.WithoutCancel(ctx))
+		began := time.Now()
+		n := rounds(t, newSurvey("/line", asker{}), c)
+		took := time.Since(began)
+		if waiting, _ := n.lines[0].waiters(); waiting != contenders || took > contenders*time.Minute/60000 {
+			t.Errorf("%d waiters, after %v", waiting, took)
+		}
 	})
 }
 

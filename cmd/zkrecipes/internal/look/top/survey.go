@@ -22,11 +22,11 @@ type survey struct {
 	root  string
 	asker asker
 
-	znodes map[string]*znode
-	past   map[key]*history
-	rounds int
-	took   time.Duration // the last round
-	cycles []cycle       // after the last round
+	znodes    map[string]*znode
+	histories map[key]*history
+	rounds    int
+	took      time.Duration // the last round
+	cycles    []cycle       // after the last round
 }
 
 // client is what a survey needs of a session.
@@ -61,7 +61,7 @@ type snapshot struct {
 }
 
 func newSurvey(root string, a asker) *survey {
-	return &survey{root: root, asker: a, znodes: map[string]*znode{}, past: map[key]*history{}}
+	return &survey{root: root, asker: a, znodes: map[string]*znode{}, histories: map[key]*history{}}
 }
 
 const (
@@ -106,7 +106,7 @@ func (s *survey) round(ctx context.Context, c client, show func(*snapshot) error
 		}
 	}
 	maps.DeleteFunc(s.znodes, func(path string, _ *znode) bool { return !found[path] })
-	maps.DeleteFunc(s.past, func(k key, h *history) bool { return h.read.Before(began.Add(-2 * window)) })
+	maps.DeleteFunc(s.histories, func(k key, h *history) bool { return h.read.Before(began.Add(-2 * window)) })
 	if err := s.deadlocks(ctx, c); err != nil {
 		return err
 	}
@@ -163,10 +163,10 @@ func (s *survey) read(ctx context.Context, c client, path string) ([]*line, erro
 
 // record adds a reading to the line's history.
 func (s *survey) record(l *line) {
-	h := s.past[l.key]
+	h := s.histories[l.key]
 	if h == nil {
 		h = &history{}
-		s.past[l.key] = h
+		s.histories[l.key] = h
 	}
 	h.add(l)
 }

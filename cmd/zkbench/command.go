@@ -1,0 +1,65 @@
+package main
+
+import (
+	"errors"
+	"flag"
+	"fmt"
+	"io"
+	"strings"
+	"sync"
+
+	"github.com/zkrecipes/zkrecipes/bench/record"
+	"github.com/zkrecipes/zkrecipes/cmd/zkbench/internal/exit"
+	"github.com/zkrecipes/zkrecipes/cmd/zkbench/internal/transport"
+	"github.com/zkrecipes/zkrecipes/internal/helptext"
+)
+
+// command is zkbench with its outputs and transports.
+type command struct {
+	stdout, stderr io.Writer
+	transports     map[string]transport.Launcher // by the name for -via
+	terminal       func(io.Writer) (width int, ok bool)
+	quiet          bool                         // write errors and warnings only
+	explain        bool                         // -h of a verb prints the long help
+	check          func(record.Record) []string // for tests: why a trial is invalid, instead of the limits
+}
+
+// parse parses the flags of a verb, whose name is that of flags. An error is exit.Usage, or
+// flag.ErrHelp after it has written the help to stdout.
+func (c command) parse(flags *flag.FlagSet, help string, args []string) error {
+	flags.SetOutput(io.Discard)
+	err := flags.Parse(args)
+	switch {
+	case errors.Is(err, flag.ErrHelp):
+		if c.explain {
+			fmt.Fprintln(c.stdout, helptext.Long(help, flags))
+		} else {
+			fmt.Fprintln(c.stdout, helptext.Short("zkbench", strings.TrimPrefix(flags.Name(), "zkbench "), help, flags))
+		}
+		return err
+	case err != nil:
+		return exit.Usage(err)
+	}
+	return nil
+}
+
+func given(flags *flag.FlagSet) map[string]bool {
+	names := map[string]bool{}
+	flags.Visit(func(f *flag.Flag) { names[f.Name] = true })
+	return names
+}
+
+var saying sync.Mutex
+
+// say writes a message, unless -quiet is given. warn writes it in any case.
+func (c command) say(format string, args ...any) {
+	if !c.quiet {
+		c.warn(format, args...)
+	}
+}
+
+func (c command) warn(format string, args ...any) {
+	saying.Lock() // progress writes from its own goroutine
+	defer saying.Unlock()
+	fmt.Fprintf(c.stderr, "zkbench: "+format+"\n", args...)
+}

@@ -1,0 +1,5 @@
+//go:build !unix
+
+package machine
+
+func mostOpenFiles() (int, bool) { return 0, false }

@@ -1,0 +1,191 @@
+package link
+
+import (
+	"context"
+	"errors"
+	"testing"
+	"testing/synctest"
+
+	"google.golang.org/grpc"
+
+	"github.com/zkrecipes/zkrecipes/internal/rpc/wire"
+	"github.com/zkrecipes/zkrecipes/internal/testing/must"
+	pb "github.com/zkrecipes/zkrecipes/plugin/proto/zkrecipes/v1"
+	"github.com/zkrecipes/zkrecipes/recipes"
+)
+
+// The plugin's stream ends while the plugin resumes the last grant. If it served the session,
+// calls would be sent to it again and again, and waiters would lose their place.
+func TestAPluginThatHasEndedDoesNotBeginToServe(t *testing.T) {
+	s, generationOf := resumable(t)
+	s.mu.Lock()
+	s.serve(nil)
+	s.mu.Unlock()
+	next := generationOf()
+	next.stop()
+	s.begin(next)
+	if s.serving.Load() != nil {
+		t.Error("it serves")
+	}
+	last := generationOf()
+	s.begin(last)
+	if s.serving.Load() != last {
+		t.Error("the next one does not serve")
+	}
+}
+
+// drops answers DropRest like a plugin that ends meanwhile, or does not answer.
+type drops struct {
+	pb.SessionServiceClient
+	ends  func()
+	hangs bool
+}
+
+func (d drops) DropRest(ctx context.Context, _ *pb.DropRestRequest, _ ...grpc.CallOption) (*pb.DropRestResponse, error) {
+	d.ends()
+	if d.hangs {
+		<-ctx.Done()
+	}
+	return nil, wire.ToStatus(context.Canceled, nil)
+}
+
+// The last answer of a plugin that has ended is not a refusal: the next one resumes the
+// session. It does not wait for a plugin that lost its stream and does not answer.
+func TestAPluginThatEndsAtDropRestLosesNoSession(t *testing.T) {
+	for _, hangs := range []bool{false, true} {
+		synctest.Test(t, func(t *testing.T) {
+			s, generationOf := resumable(t)
+			next := generationOf()
+			s.client.sessions = drops{ends: next.stop, hangs: hangs}
+			s.resumePossessions(next)
+			must.Report(t, s.Err())
+		})
+	}
+}
+
+// The plugin that has resumed all possessions of a session is its owner, and is not asked to
+// resume later ones. A lost session records no possession, and neither does one that cannot outlive
+// its plugin.
+func TestTheOwnerIsAskedForNothingAgain(t *testing.T) {
+	s, generationOf := resumable(t)
+	left := func(of *generation) int {
+		rest, _, all := s.notResumed(of)
+		if all != (len(rest) == 0) {
+			t.Errorf("%d are left, and all are resumed: %v", len(rest), all)
+		}
+		return len(rest)
+	}
+	has := func(key string) *Part {
+		p := &Part{Key: key}
+		s.Keep(p)
+		return p
+	}
+	first, next := s.owner, generationOf()
+	p := has("/one")
+	if n := left(first); n != 0 {
+		t.Errorf("the first plugin is asked for %d", n)
+	}
+	if n := left(next); n != 1 || s.owner != first {
+		t.Errorf("the next one is asked for %d, and is the owner: %v", n, s.owner == next)
+	}
+	p.at = next
+	if n := left(next); n != 0 || s.owner != next {
+		t.Errorf("the next one is asked for %d, and is the owner: %v", n, s.owner == next)
+	}
+	has("/two")
+	if n := left(next); n != 0 {
+		t.Errorf("the owner is asked for %d", n)
+	}
+	s.lose(recipes.ErrPluginLost)
+	if has("/late"); s.Part("/late") != nil {
+		t.Error("a session that is lost has a part")
+	}
+	s, _ = resumable(t)
+	s.resumable = false
+	if has("/never"); s.Part("/never") != nil {
+		t.Error("a session that ends with its plugin has a part")
+	}
+}
+
+// A contender is offered a turn in each generation until it has used it. One without a place
+// has nothing to resume, and would never take the turn for which the session waits.
+func TestAContenderWithAPlaceIsOfferedItsTurn(t *testing.T) {
+	s, generationOf := resumable(t)
+	w, none := &waiter{turns: make(chan turn, 1)}, &waiter{turns: make(chan turn, 1)}
+	s.expect("1", w)
+	s.expect("2", none)
+	s.begins(w, s.owner, nil)
+	s.begins(none, s.owner, nil)
+	s.placed(w, s.owner, recipes.Place{Znode: "/l/lock-1"})
+	for range 2 { // the first plugin ends before the turn is used
+		next := generationOf()
+		_, turns, _ := s.notResumed(next)
+		if len(turns) != 1 || len(w.turns) != 1 || len(none.turns) != 0 {
+			t.Fatalf("%d turns; %d and %d are offered", len(turns), len(w.turns), len(none.turns))
+		}
+		offered := <-w.turns
+		s.begins(w, next, &offered)
+		if offered.in != next || w.resumed.GetZnode() != "/l/lock-1" {
+			t.Errorf("it resumes %v", w.resumed)
+		}
+		s.returned(w)
+		select {
+		case <-turns[0].done:
+		default:
+			t.Fatal("the session still waits for the turn")
+		}
+		if _, _, all := s.notResumed(next); !all {
+			t.Error("the turn counts for nothing")
+		}
+	}
+}
+
+// A plugin whose sessions move does not wait for a session that another plugin serves.
+func TestASessionOfAnotherPluginIsMovable(t *testing.T) {
+	s, _ := resumable(t)
+	ended, cancel := context.WithCancel(t.Context())
+	cancel()
+	s.newest.state = recipes.Suspended
+	if err := s.movable(ended, s.newest.plugin); err == nil {
+		t.Error("without a connection to ZooKeeper it is movable")
+	}
+	if err := s.movable(ended, new(Plugin)); err != nil {
+		t.Errorf("of another plugin: %v", err)
+	}
+}
+
+// A session that the client no longer runs is not counted by its plugin.
+func TestASessionThatIsNotRunKeepsNoPlugin(t *testing.T) {
+	s, _ := resumable(t)
+	p := s.newest.plugin
+	p.sessions[s] = true
+	s.client.Close()
+	if err := s.run(t.Context()); err == nil || len(p.sessions) != 0 {
+		t.Errorf("%v; %d sessions are left", err, len(p.sessions))
+	}
+}
+
+// The client is closed just before a delivery is acknowledged. No goroutine can make the call then.
+func TestWorkOfAClosedClientIsDone(t *testing.T) {
+	s, _ := resumable(t)
+	s.client.Close()
+	done := false
+	if s.Go(func() { done = true }); !done {
+		t.Error("it was not done")
+	}
+}
+
+// A grant that was lost cannot be ended by its holder, and the reason is that of the loss.
+func TestTheEndOfALostGrantIsItsLoss(t *testing.T) {
+	s, _ := resumable(t)
+	g := &Grant{s: s, id: "1", lost: make(chan struct{})}
+	must.Do(t, g.End())
+	if err := g.End(); !errors.Is(err, recipes.ErrReleased) {
+		t.Errorf("ended twice: %v", err)
+	}
+	lost := &Grant{s: s, id: "2", lost: make(chan struct{})}
+	lost.Lose(recipes.ErrExpired)
+	if err := lost.End(); !errors.Is(err, recipes.ErrExpired) {
+		t.Errorf("lost: %v", err)
+	}
+}

@@ -1,0 +1,222 @@
+package link_test
+
+import (
+	"cmp"
+	"errors"
+	"fmt"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/zkrecipes/zkrecipes/internal/rpc/client"
+	rpcwire "github.com/zkrecipes/zkrecipes/internal/rpc/wire"
+	"github.com/zkrecipes/zkrecipes/internal/testing/must"
+	pb "github.com/zkrecipes/zkrecipes/plugin/proto/zkrecipes/v1"
+	"github.com/zkrecipes/zkrecipes/recipes"
+	"google.golang.org/protobuf/types/known/durationpb"
+)
+
+// It makes the call again with the same request id, when the next plugin serves the session.
+func TestAWaiterThatCannotBeResumedAsksAgain(t *testing.T) {
+	c := client.Unconnected()
+	streams, ended := make(chan shared, 1), make(chan struct{})
+	t.Cleanup(func() { close(ended) })
+	_, kill := play(t, c, &scripted{
+		open: passing(streams),
+		acquire: func(r *pb.AcquireRequest) (*pb.AcquireResponse, error) {
+			joined := &pb.Joined{RequestId: r.GetRequestId(), Place: &pb.Place{Znode: "/l/lock-1", Position: 1}}
+			st := <-streams
+			_ = st.Send(&pb.OpenResponse{Message: &pb.OpenResponse_Joined{Joined: joined}})
+			<-ended
+			return nil, nil
+		},
+	})
+	s := openScripted(t, c)
+	places, got := make(chan recipes.Place, 2), make(chan error, 1)
+	l := lock(t, s, recipes.LockConfig{Joined: func(p recipes.Place) { places <- p }})
+	go func() { _, err := l.Acquire(ctx(t)); got <- err }()
+	if p := next(t, places); p.Znode != "/l/lock-1" {
+		t.Error(p)
+	}
+	kill()
+	until(t, s, recipes.Suspended)
+	asked := make(chan string, 9)
+	play(t, c, &scripted{open: serves(time.Hour), acquire: func(r *pb.AcquireRequest) (*pb.AcquireResponse, error) {
+		asked <- r.GetRequestId() + " " + r.GetResumed().GetZnode()
+		if r.GetResumed() != nil {
+			return nil, rpcwire.ToStatus(fmt.Errorf("resume: %w", recipes.ErrUnsupported), nil)
+		}
+		return &pb.AcquireResponse{Grant: &pb.Grant{Token: 5, Znode: "/l/lock-2"}}, nil
+	}})
+	must.Report(t, next(t, got))
+	for _, want := range []string{"1 /l/lock-1", "1 "} {
+		if as := next(t, asked); as != want {
+			t.Errorf("asked %q, want %q", as, want)
+		}
+	}
+	if len(places) > 0 {
+		t.Error("joined was called with another place")
+	}
+}
+
+// The plugin dies while Joined runs, after the grant. The next plugin resumes the grant and
+// serves the session, which Joined calls.
+func TestJoinedOfAGrantDelaysNoNextPlugin(t *testing.T) {
+	c := client.Unconnected()
+	streams, joined, granted, call := make(chan shared, 1), make(chan struct{}), make(chan struct{}), make(chan struct{})
+	grant := func(token int64) (*pb.AcquireResponse, error) {
+		return &pb.AcquireResponse{Grant: &pb.Grant{Token: token, Znode: "/l/lock-1"}}, nil
+	}
+	_, kill := play(t, c, &scripted{
+		open: passing(streams),
+		acquire: func(r *pb.AcquireRequest) (*pb.AcquireResponse, error) {
+			m := &pb.Joined{RequestId: r.GetRequestId(), Place: &pb.Place{Znode: "/l/lock-1", Position: 1}}
+			_ = (<-streams).Send(&pb.OpenResponse{Message: &pb.OpenResponse_Joined{Joined: m}})
+			<-joined
+			return grant(5)
+		},
+		acquired: func() { close(granted) },
+	})
+	s := openScripted(t, c)
+	answered, got := make(chan error, 1), make(chan error, 1)
+	l := lock(t, s, recipes.LockConfig{Joined: func(recipes.Place) {
+		close(joined)
+		<-call
+		_, err := lock(t, s, recipes.LockConfig{}).Acquire(ctx(t))
+		answered <- err
+	}})
+	go func() { _, err := l.Acquire(ctx(t)); got <- err }()
+	closes(t, "granted", granted)
+	kill()
+	close(call)
+	asked := make(chan int64, 9)
+	play(t, c, &scripted{open: serves(time.Hour), acquire: func(r *pb.AcquireRequest) (*pb.AcquireResponse, error) {
+		asked <- r.GetResumed().GetToken()
+		return grant(cmp.Or(r.GetResumed().GetToken(), 6))
+	}})
+	if token := next(t, asked); token != 5 {
+		t.Errorf("it resumes the token %d", token)
+	}
+	must.Report(t, next(t, answered))
+	must.Report(t, next(t, got))
+}
+
+// A session that has held nothing for hours has an old proof, and so does the host's last
+// echo. The plugin renews the proof before it grants. The host asks for the renewed one, and
+// holds the lock.
+func TestAGrantInASessionThatWasIdleIsHeld(t *testing.T) {
+	const timeout = time.Hour
+	var granted atomic.Bool
+	c := client.Unconnected()
+	play(t, c, &scripted{
+		open: func(st leaseStream, _ *pb.Resume) error {
+			err := st.Send(opened(timeout))
+			for err == nil {
+				var m *pb.OpenRequest
+				if m, err = st.Recv(); err != nil {
+					break
+				}
+				known := 2 * timeout
+				if granted.Load() {
+					known = timeout / 2
+				}
+				err = st.Send(&pb.OpenResponse{Message: &pb.OpenResponse_BeatEcho{BeatEcho: &pb.BeatEcho{
+					Number: m.GetBeat().GetNumber(), ContactAge: durationpb.New(0), KnownContactAge: durationpb.New(known),
+				}}})
+			}
+			return err
+		},
+		acquire: func(*pb.AcquireRequest) (*pb.AcquireResponse, error) {
+			granted.Store(true)
+			return &pb.AcquireResponse{Grant: &pb.Grant{Token: 5, Znode: "/l/lock-1"}}, nil
+		},
+	})
+	s := openScripted(t, c)
+	hold := must.Get(lock(t, s, recipes.LockConfig{}).Acquire(ctx(t)))(t)
+	if err := hold.Err(); err != nil {
+		t.Errorf("held with %v", err)
+	}
+}
+
+// An invalid answer of a plugin grants nothing.
+func TestAnAnswerWithoutAGrantIsNotHeld(t *testing.T) {
+	for name, grant := range map[string]*pb.Grant{"none": nil, "token": {Znode: "/l/lock-1"}, "znode": {Token: 5}, "negative": {Znode: "/l/lock-1", Token: -5}} {
+		t.Run(name, func(t *testing.T) {
+			c := client.Unconnected()
+			asked, abandoned := make(chan string, 1), make(chan string, 1)
+			play(t, c, &scripted{open: serves(time.Hour), abandoned: abandoned, acquire: func(r *pb.AcquireRequest) (*pb.AcquireResponse, error) {
+				asked <- r.GetRequestId()
+				return &pb.AcquireResponse{Grant: grant}, nil
+			}})
+			s := openScripted(t, c)
+			h, err := lock(t, s, recipes.LockConfig{}).Acquire(ctx(t))
+			if h != nil || !errors.Is(err, recipes.ErrInternal) {
+				t.Error(h, err)
+			}
+			if a, b := next(t, asked), next(t, abandoned); a != b {
+				t.Errorf("%s was abandoned, and %s was asked for", b, a)
+			}
+			must.Report(t, s.Err())
+		})
+	}
+}
+
+// A newer plugin may send messages that this host does not know. A broken plugin may send any
+// message.
+func TestInvalidMessagesOnTheStreamAreIgnored(t *testing.T) {
+	age := durationpb.New
+	nonsense := []*pb.OpenResponse{
+		{},
+		opened(time.Nanosecond),
+		{Message: &pb.OpenResponse_StateChanged{}},
+		{Message: &pb.OpenResponse_StateChanged{StateChanged: &pb.StateChanged{State: 77}}},
+		{Message: &pb.OpenResponse_GrantLost{}},
+		{Message: &pb.OpenResponse_GrantLost{GrantLost: &pb.GrantLost{RequestId: "none"}}},
+		{Message: &pb.OpenResponse_Joined{}},
+		{Message: &pb.OpenResponse_Joined{Joined: &pb.Joined{RequestId: "1"}}},
+		{Message: &pb.OpenResponse_BeatEcho{}},
+		{Message: &pb.OpenResponse_BeatEcho{BeatEcho: &pb.BeatEcho{Number: 1 << 60, ContactAge: age(1 << 60), Timeout: age(1)}}},
+		{Message: &pb.OpenResponse_BeatEcho{BeatEcho: &pb.BeatEcho{Number: 1, ContactAge: age(-1 << 60), KnownContactAge: age(-1 << 60), Timeout: age(-1)}}},
+		{Message: &pb.OpenResponse_StateChanged{StateChanged: &pb.StateChanged{State: pb.State_STATE_CONNECTED}}},
+	}
+	c := client.Unconnected()
+	play(t, c, &scripted{
+		open: func(st leaseStream, r *pb.Resume) error {
+			_ = st.Send(opened(time.Hour))
+			for _, m := range nonsense {
+				_ = st.Send(m)
+			}
+			echo := serves(time.Hour)
+			return echo(quiet{st}, r)
+		},
+		acquire: func(*pb.AcquireRequest) (*pb.AcquireResponse, error) {
+			return &pb.AcquireResponse{Grant: &pb.Grant{Token: 5, Znode: "/l/lock-1"}}, nil
+		},
+	})
+	s := openScripted(t, c)
+	h, err := lock(t, s, recipes.LockConfig{}).Acquire(ctx(t))
+	if err != nil || h.Err() != nil || s.Err() != nil || s.Timeout() != time.Hour {
+		t.Error(err, s.Err(), s.Timeout())
+	}
+	until(t, s, recipes.Connected)
+}
+
+// quiet is a stream on which only Opened was sent.
+type quiet struct{ leaseStream }
+
+func (q quiet) Send(m *pb.OpenResponse) error {
+	if m.GetOpened() != nil {
+		return nil
+	}
+	return q.leaseStream.Send(m)
+}
+
+// passing serves a session, and passes its stream on for announcements.
+func passing(streams chan<- shared) func(leaseStream, *pb.Resume) error {
+	return func(st leaseStream, r *pb.Resume) error {
+		both := shared{st, new(sync.Mutex)}
+		streams <- both
+		return serves(time.Hour)(both, r)
+	}
+}
