@@ -113,46 +113,6 @@ func TestAWaitingMemberSurvivesItsPlugin(t *testing.T) {
 	}
 }
 
-// TestALeavingMemberSurvivesItsPlugin: Leave returns when the others have left, whether the
-// member's znode was deleted before its plugin died or not.
-func TestALeavingMemberSurvivesItsPlugin(t *testing.T) {
-	t.Parallel()
-	v := survive(t)
-	for i, who := range []string{"the lowest", "the highest"} { // the highest deletes its znode first
-		t.Run(who, func(t *testing.T) {
-			v, path := v.in(t), fmt.Sprint("/b-", i)
-			first, second := v.session, v.rival
-			if who == "the highest" {
-				first, second = second, first
-			}
-			lower := enter(ctx(t), t, first, path)
-			v.members(path, 1)
-			b := <-enter(ctx(t), t, second, path)
-			a := <-lower
-			must.Do(t, errors.Join(a.err, b.err))
-			if who == "the highest" {
-				a, b = b, a
-			}
-			left := begin(func() error { return a.Leave(ctx(t)) })
-			closes(t, "Done", a.Done())
-			if who == "the highest" {
-				v.members(path, 1)
-			}
-			for range 2 {
-				v.kill()
-			}
-			must.Report(t, b.Write(ctx(t), recipes.Create(path+"-inside", nil)))
-			select {
-			case err := <-left:
-				t.Fatalf("it left before the other member: %v", err)
-			default:
-			}
-			must.Report(t, errors.Join(b.Leave(ctx(t)), <-left))
-			v.nothingLeft(path)
-		})
-	}
-}
-
 // refuseDeletes makes the server end the connection instead of carrying out a deletion of the
 // plugin's session.
 func (v *surviving) refuseDeletes() {

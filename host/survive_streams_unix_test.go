@@ -6,12 +6,9 @@ import (
 	"context"
 	"fmt"
 	"reflect"
-	"strings"
-	"sync/atomic"
 	"testing"
 	"time"
 
-	"github.com/zkrecipes/zkrecipes/internal/testing/must"
 	"github.com/zkrecipes/zkrecipes/internal/zkserver"
 	"github.com/zkrecipes/zkrecipes/recipes"
 )
@@ -148,54 +145,5 @@ func (o observed) next(want string) {
 		}
 	case <-time.After(patience):
 		o.Fatalf("did not get %q", want)
-	}
-}
-
-// TestStreamsRepeatNoValue: nothing has changed when the next plugin opens the streams, or
-// that plugin loses its connection while it opens them.
-func TestStreamsRepeatNoValue(t *testing.T) {
-	t.Parallel()
-	v := survive(t)
-	ours := func(r zkserver.Request) bool {
-		return r.SessionID == v.session.ID() && reads(r) && strings.HasPrefix(r.Path, "/watched-")
-	}
-	observe, change := make([]observed, len(streams)), make([]func(int) error, len(streams))
-	for i, st := range streams {
-		path := "/watched-" + st.name
-		observe[i] = observed{t, must.Get(st.watch(ctx(t), v.session, path))(t)}
-		change[i] = st.change(ctx(t), v.rival, path)
-		observe[i].next("")
-	}
-	for range 2 { // nothing has changed
-		watched := v.sees(ours)
-		v.kill()
-		closes(t, "the watch of the next plugin", watched)
-	}
-	v.server.SetFault(nil)
-	v.catchUp() // a repeated value would arrive before
-	v.suspend()
-	for _, change := range change {
-		must.Do(t, change(1))
-	}
-	var cuts atomic.Int32
-	v.server.SetFault(func(r zkserver.Request) (f zkserver.Fault) {
-		if ours(r) {
-			f.CloseBefore = cuts.Add(1) <= 4
-		}
-		return f
-	})
-	v.proceed()
-	for _, o := range observe {
-		o.next("1")
-	}
-	if cuts.Load() < 4 {
-		t.Errorf("%d connections were cut", cuts.Load())
-	}
-	for i, change := range change {
-		must.Do(t, change(2))
-		observe[i].next("2")
-		if len(observe[i].values) > 0 {
-			t.Errorf("%s: got %q too", streams[i].name, <-observe[i].values)
-		}
 	}
 }

@@ -138,60 +138,6 @@ func (v *surviving) unanswered(match func(zkserver.Request) bool) (reached <-cha
 	return at
 }
 
-// TestCallsOfATransactionAreRepeated: the server has carried them out, and the plugin dies
-// before it answers. Begin is not repeated, and returns an unknown outcome.
-func TestCallsOfATransactionAreRepeated(t *testing.T) {
-	t.Parallel()
-	v := survive(t)
-	for _, variant := range recipes.Variants() {
-		t.Run(string(variant), func(t *testing.T) {
-			path := "/" + string(variant)
-			tx := transactionAt(t, v.session, path, variant)
-			unanswered := func(what, made string, call func() error) error {
-				t.Helper()
-				reached, done := v.unanswered(isMulti), begin(call)
-				closes(t, what, reached)
-				if made != "" {
-					v.exists(path + made)
-				}
-				v.kill()
-				v.server.SetFault(nil)
-				return <-done
-			}
-			err := unanswered("Begin", "/protocol", func() error { return tx.Begin(ctx(t), nil, "it") })
-			if !errors.Is(err, recipes.ErrUnknownOutcome) || errors.Is(err, recipes.ErrSessionLost) {
-				t.Errorf("Begin: %v", err)
-			}
-			var it recipes.Site
-			join := func() (err error) { it, err = tx.Join(ctx(t), "it"); return err }
-			if variant == recipes.OwnNodes {
-				err = unanswered("Join", "/joined_it", join)
-			} else {
-				err = join()
-			}
-			must.Do(t, err)
-			must.Report(t, unanswered("Vote", "", func() error { return it.Vote(ctx(t), recipes.VoteCommit) }))
-			if err := it.Vote(ctx(t), recipes.VoteAbort); !errors.Is(err, recipes.ErrVoted) {
-				t.Errorf("another vote: %v", err)
-			}
-			var d recipes.Decision
-			wait := func() (err error) { d, err = it.Wait(ctx(t)); return err }
-			first := "/coordinator" // the site becomes the coordinator
-			if variant == recipes.AllWatch {
-				first = "/decision"
-			}
-			if err := unanswered("Wait", first, wait); err != nil || !d.Commit {
-				t.Errorf("got %+v: %v", d, err)
-			}
-			must.Report(t, unanswered("Done", "", func() error { return it.Done(ctx(t)) }))
-			if _, err := tx.Status(ctx(t)); !errors.Is(err, recipes.ErrNoTransaction) {
-				t.Errorf("the transaction still exists: %v", err)
-			}
-		})
-	}
-	v.nothingLeft("")
-}
-
 func isMulti(r zkserver.Request) bool { return r.Op == zkserver.OpMulti }
 
 // TestCoordinateIsNotRepeatedForAnotherTransaction: the transaction has ended, and another

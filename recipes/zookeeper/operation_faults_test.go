@@ -182,9 +182,8 @@ func (o operation) meets(s *stage, f fault, at int64, clean *run) (requests int6
 	sent := f.strike(s.srv, s.victim, at, cancel, s.kill)
 	err := s.acts(acting, do.act, do.happen)
 	requests = sent.Load()
-	if f.kills { // a call waits until the next plugin has resumed the session
-		_, unserved := s.victim.Contenders(s.ctx, "/other")
-		s.fails("the next plugin", unserved)
+	if f.kills {
+		s.resumes()
 	}
 	calm()
 	s.srv.SetFault(nil)
@@ -194,6 +193,14 @@ func (o operation) meets(s *stage, f fault, at int64, clean *run) (requests int6
 	}
 	happened := do.happened != nil && do.happened()
 	do.judge(s, f, err, happened)
+	if f.kills && err == nil { // once more, after the call
+		s.kill()
+		s.resumes()
+		calm()
+		if happened && !do.happened() {
+			s.Error("the next plugin has undone act")
+		}
+	}
 	if err != nil && !happened {
 		for _, path := range s.owned() {
 			if !slices.Contains(owned, path) {
@@ -241,9 +248,17 @@ func (o operation) meets(s *stage, f fault, at int64, clean *run) (requests int6
 	}
 	if f.kills {
 		now.goroutines-- // a resumed session counts as one that has held something: a goroutine proves that
+		now.watches--    // the next plugin watches what it has resumed
 	}
 	now.compare(s, *clean)
 	return requests
+}
+
+// resumes waits until a plugin has resumed the victim's session.
+func (s *stage) resumes() {
+	s.Helper()
+	_, err := s.victim.Contenders(s.ctx, "/other") // a call waits for the next plugin
+	s.fails("the next plugin", err)
 }
 
 // fails reports an error of a step that must not fail.

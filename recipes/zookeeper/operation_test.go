@@ -328,7 +328,12 @@ func until[T any](s *stage, watch func(context.Context) (<-chan T, error), show 
 			for range stream { // drain it until it is closed
 			}
 		}()
+		last := "nothing"
 		for v := range stream {
+			if s.host != nil && show(v) == last {
+				s.Errorf("the stream repeats %q", last)
+			}
+			last = show(v)
 			switch i := slices.Index(values, show(v)); i {
 			case -1:
 				s.Errorf("the stream delivers %q; want one of %q", show(v), values)

@@ -80,6 +80,9 @@ func (o operation) happensAt(s *stage, at int, f fault) (met bool) {
 	if !met {
 		s.srv.SetFault(nil)
 		if f.kills {
+			s.kill() // nothing has changed for the next plugin
+			s.resumes()
+			synctest.Wait()
 			s.kill() // the event happens without a plugin
 		} else if f.first.CloseBefore { // on the next connection, the waiter has no watch until it reads again
 			s.srv.CloseConnection(s.victim.ID())

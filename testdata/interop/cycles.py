@@ -44,8 +44,8 @@ def connect(i):
     return zk
 
 
-def together(functions):
-    """Runs each function in a thread, and waits for all of them."""
+def start(functions):
+    """Starts a thread for each function."""
 
     def run(function):
         try:
@@ -84,7 +84,7 @@ def cycle(locks, window, most):
             if stop:
                 return
 
-    threads = together([lambda i=i: contend(i) for i in range(len(locks))])
+    threads = start([lambda i=i: contend(i) for i in range(len(locks))])
     for _ in locks:
         first.acquire()
     begun, before = time.monotonic_ns(), sum(done)
@@ -131,7 +131,7 @@ def barrier(window):
             if i == 0:
                 rounds += 1
 
-    join(together([lambda z=zk, i=i: take_part(z, i) for i, zk in enumerate(clients)]))
+    join(start([lambda z=zk, i=i: take_part(z, i) for i, zk in enumerate(clients)]))
     return rounds * sessions, time.monotonic_ns() - begun, rounds * sessions
 
 
@@ -161,7 +161,7 @@ def failover():
         leaders.remove(i)
         zk.stop()
 
-    threads = together([lambda z=zk, i=i: stand(z, i) for i, zk in enumerate(candidates)])
+    threads = start([lambda z=zk, i=i: stand(z, i) for i, zk in enumerate(candidates)])
     look = clients[0]
     while not look.exists(path + "/election") or len(look.get_children(path + "/election")) < sessions:
         time.sleep(0.001)
@@ -182,7 +182,7 @@ def hold(n):
                 return
             clients[i % sessions].Lock("%s/hold-%d" % (path, i), str(i)).acquire()
 
-    join(together([some] * MANY))
+    join(start([some] * MANY))
     return n, time.monotonic_ns() - begun, n
 
 

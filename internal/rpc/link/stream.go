@@ -13,7 +13,7 @@ import (
 // Stream opens a stream whose first message is the current value. It returns a channel that
 // delivers that value and then the latest of the following ones. It reads without waiting for
 // the application, so a slow reader gets the latest value. If the plugin ends and the session
-// continues, watch opens another stream, whose first value is delivered only if it differs.
+// continues, it opens another one, whose first value is delivered only if it differs.
 // The channel is closed when ctx ends or the session is lost.
 func Stream[Q, M, T any](ctx context.Context, s *Session, what string, open Method[Q, grpc.ServerStreamingClient[M]], request Q, value func(*M) T) (<-chan T, error) {
 	if err := s.Err(); err != nil {

@@ -66,16 +66,11 @@ func (p *libraryProcess) run(workload string) run {
 // do has the process carry out a line, and returns the rate.
 func (p *libraryProcess) do(tb testing.TB, workload string, number int64) float64 {
 	tb.Helper()
-	var made made
-	if p.look != nil {
-		made = creations(tb, p.look, p.path)
-	}
+	made := creations(tb, p.look, p.path)
 	must.Get(fmt.Fprintln(p.stdin, workload, number))(tb)
 	var count, took, all int64
 	must.Get(fmt.Sscan(p.said(tb, "cycles"), &count, &took, &all))(tb)
-	if p.look != nil {
-		made.atLeast(tb, all)
-	}
+	made.atLeast(tb, all)
 	if all == 0 {
 		tb.Fatalf("%s: nothing was done in %q", p.name, workload)
 	}

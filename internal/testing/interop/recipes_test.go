@@ -55,7 +55,7 @@ func recipeWays(tb testing.TB, addrs []string, s setting) []way {
 	}
 	look := lookAt(tb, addrs)
 	raw := rawSessions(tb, addrs, 1)
-	theirs := lockRuns(look, "/peers/go-zookeeper", func(path string) lock { return goZookeeper{zk.NewLock(raw[0], path, zk.WorldACL(zk.PermAll))} })
+	theirs := lockRuns("/peers/go-zookeeper", func(path string) lock { return goZookeeper{zk.NewLock(raw[0], path, zk.WorldACL(zk.PermAll))} })
 	ways := []way{{name: "go-zookeeper", runs: theirs}}
 	for _, name := range []string{"curator", "kazoo"} {
 		p := startLibrary(tb, name, "/peers/"+name, addrs, s.sessions, peerTimeout)
@@ -99,8 +99,8 @@ func TestRecipesRun(t *testing.T) {
 }
 
 // lockRuns are the workloads that need a lock only, in one session.
-func lockRuns(look *zk.Conn, path string, lockOf func(path string) lock) map[string]run {
-	c := contenders{look: look, most: many}
+func lockRuns(path string, lockOf func(path string) lock) map[string]run {
+	c := contenders{most: many}
 	for i := range many {
 		c.locks = append(c.locks, lockOf(path+"/many-"+strconv.Itoa(i)))
 	}
@@ -128,7 +128,7 @@ func acquires(tb testing.TB, l lock, window time.Duration) float64 {
 // ownRuns are the workloads of our recipes, with n sessions.
 func ownRuns(tb testing.TB, look *zk.Conn, addrs []string, n int, path string, open recipes.Opener) map[string]run {
 	sessions := ownSessions(tb, addrs, n, open)
-	runs := lockRuns(look, path, func(path string) lock { return newOwnLock(tb, sessions[0], path, recipes.Handoff) })
+	runs := lockRuns(path, func(path string) lock { return newOwnLock(tb, sessions[0], path, recipes.Handoff) })
 	semaphore := contenders{look: look, path: path + "/semaphore", most: permits}
 	shared := contenders{look: look, path: path + "/shared", most: int32(n), share: func(l lock) int32 {
 		if l.(*ownShared).writes() {
