@@ -2,6 +2,7 @@ package host_test
 
 import (
 	"context"
+	"fmt"
 	"runtime"
 	"slices"
 	"testing"
@@ -158,5 +159,34 @@ func BenchmarkOverALibrary(b *testing.B) {
 			b.Cleanup(func() { _ = s.Close(context.Background()) })
 			measured(b, pid, func() { acquireAndRelease(b, s) })
 		})
+	}
+}
+
+// BenchmarkTake takes elements from a queue on a real server, one after the other and in batches, by
+// the library and through a plugin. An op is an element.
+func BenchmarkTake(b *testing.B) {
+	server := ensembletest.Start(b, ensembletest.Quick(1))
+	for _, most := range []int{1, 10, 100} {
+		for _, via := range []string{"library", "plugin"} {
+			b.Run(fmt.Sprintf("batch=%d/via=%s", most, via), func(b *testing.B) {
+				open := recipes.Opener(zookeeper.Open)
+				if via == "plugin" {
+					open = launch(b, config(b, "real plugin")).Open
+				}
+				s := must.Get(open(ctx(b), recipes.SessionConfig{Servers: server.Addrs()}))(b)
+				b.Cleanup(func() { _ = s.Close(context.Background()) })
+				q := must.Get(s.Queue(fmt.Sprintf("/q-%d-%s-%d", most, via, b.N), recipes.QueueConfig{}))(b)
+				for range b.N/1000 + 1 {
+					must.Get(q.PutMany(b.Context(), make([][]byte, 1000)...))(b)
+				}
+				must.Get(q.Take(b.Context()))(b) // lists the queue
+				b.ResetTimer()
+				for taken := 0; taken < b.N; {
+					elements := must.Get(q.TakeMany(b.Context(), min(most, b.N-taken)))(b)
+					taken += len(elements)
+				}
+				b.ReportMetric(float64(b.N)/b.Elapsed().Seconds(), "taken/s")
+			})
+		}
 	}
 }

@@ -31,14 +31,25 @@ type Consumer interface {
 	// the session lives. After a lost connection, the receipt of the deletion shows whether
 	// it was committed. If at most once is not enough, use Receive.
 	//
-	// Through a plugin Take is a Receive and an Ack, so that nothing is lost between plugin
-	// and host. It then costs one more write and counts as a delivery. If the plugin dies
-	// during the Ack, and the next one cannot resume the delivery, the error matches
-	// ErrUnknownOutcome and names the element.
+	// Through a plugin the deletion also writes the element into a receipt, in the same
+	// transaction. So if the plugin dies before it answers, Take gets the element from the
+	// plugin that resumes the session. If none does, the error matches ErrUnknownOutcome, and
+	// names the element if the dead plugin could report it. The element remains in the receipt
+	// until the session uses it again or ends.
 	//
 	// If the path has elements of another library, Take, Receive and Peek fail with
 	// ErrForeign.
 	Take(ctx context.Context) (Element, error)
+
+	// TakeMany is Take for up to most elements, from 1. It waits for the first one, and takes
+	// the unclaimed elements that follow it in the list, in order and in one transaction: all
+	// of them, or none. If another consumer is faster with one of them, it looks again.
+	//
+	// A batch is bounded by SessionConfig.MaxPacket: TakeMany returns fewer elements than most
+	// if the queue has fewer, or if more would not fit into one packet together with their
+	// data. It returns at least one, unless it fails. Its errors are those of Take, and an
+	// unknown outcome is that of the whole batch.
+	TakeMany(ctx context.Context, most int) ([]Element, error)
 
 	// Receive claims the first unclaimed element. If all are claimed or the queue is empty, it
 	// waits for watches on the queue and on the claims. So it wakes when an element is put or
@@ -47,6 +58,17 @@ type Consumer interface {
 	// After an error nothing remains claimed. If ctx ends first, a claim that was sent is
 	// returned in the background.
 	Receive(ctx context.Context) (Delivery, error)
+
+	// ReceiveMany is Receive for up to most elements, as TakeMany is Take: it claims all of
+	// them in one transaction, or none. Each is a delivery of its own, and can be acknowledged
+	// or returned alone. Their tokens are equal.
+	ReceiveMany(ctx context.Context, most int) ([]Delivery, error)
+
+	// AckMany acknowledges deliveries that this session has received from this queue, in one
+	// transaction for as many as fit into a packet. It is Delivery.Ack for each of them: those
+	// whose claims were lost do not keep the others from being acknowledged. The error joins
+	// those of all deliveries; Ack of a delivery returns its own.
+	AckMany(ctx context.Context, deliveries ...Delivery) error
 
 	// Peek returns the first unclaimed element without taking it, or an error that matches
 	// ErrEmpty. The answer may be outdated when it arrives.
@@ -103,9 +125,9 @@ type Queue interface {
 	// error it is not. If the reply was lost and the element was taken before its name could
 	// be read, the name is "".
 	//
-	// Through a plugin Put gives up a moment before ctx's deadline, and returns up to a
-	// moment after ctx is cancelled. In this time the plugin can report that nothing was
-	// put. If it does not, the error matches ErrUnknownOutcome.
+	// Through a plugin Put returns up to a second after ctx ends. In this time the plugin can
+	// report that nothing was put. If it does not, the error matches ErrUnknownOutcome. The
+	// same holds for Take.
 	Put(ctx context.Context, data []byte) (ElementID, error)
 
 	// PutMany appends elements in one transaction, adjacent and in order: all of them, or
@@ -195,6 +217,15 @@ func (c QueueConfig) Validate() error {
 		err = fmt.Errorf("%w: Capacity and MaxDeliveries are for the default dialect: %s supports neither", ErrInvalid, dialect)
 	}
 	return err
+}
+
+// ValidateBatch reports what is wrong with taking or receiving up to most elements, as an
+// ErrInvalid.
+func (c QueueConfig) ValidateBatch(most int) error {
+	if most < 1 || most > math.MaxInt32 {
+		return fmt.Errorf("%w: up to %d elements at once; between 1 and 2^31-1", ErrInvalid, most)
+	}
+	return nil
 }
 
 // ValidatePut reports what is wrong with putting n elements of a priority, as an

@@ -327,6 +327,15 @@ func (c untrustedConsumer) Receive(context.Context) (recipes.Delivery, error) {
 	c.once.Do(func() { err = c.err })
 	return c.grant(), err
 }
+func (c untrustedConsumer) TakeMany(ctx context.Context, most int) ([]recipes.Element, error) {
+	e, err := c.Take(ctx)
+	return []recipes.Element{e}, err
+}
+func (c untrustedConsumer) ReceiveMany(ctx context.Context, most int) ([]recipes.Delivery, error) {
+	d, err := c.Receive(ctx)
+	return []recipes.Delivery{d}, err
+}
+func (c untrustedConsumer) AckMany(context.Context, ...recipes.Delivery) error { return c.err }
 
 type untrustedQueue struct{ untrustedConsumer }
 

@@ -120,7 +120,7 @@ func (e end) holds(n int) {
 func queueTests() []test {
 	var all []test
 	for _, form := range queueForms {
-		for _, t := range slices.Concat(putTests(), takeTests(), deliveryTests()) {
+		for _, t := range slices.Concat(putTests(), takeTests(), manyTests(), deliveryTests()) {
 			all = append(all, test{form.name + "/" + t.name, func(f *fixture) { t.run(f, form) }})
 		}
 		all = append(all, queueContextTests(form)...)
@@ -162,6 +162,9 @@ func queueContextTests(form queueForm) []test {
 			{"Put", func(ctx context.Context, q queueSubject) error { return errOf(q.many(ctx, []byte("more"))) }},
 			{"Take", func(ctx context.Context, q queueSubject) error { return errOf(q.Take(ctx)) }},
 			{"Receive", func(ctx context.Context, q queueSubject) error { return errOf(q.Receive(ctx)) }},
+			{"TakeMany", func(ctx context.Context, q queueSubject) error { return errOf(q.TakeMany(ctx, 2)) }},
+			{"ReceiveMany", func(ctx context.Context, q queueSubject) error { return errOf(q.ReceiveMany(ctx, 2)) }},
+			{"AckMany", func(ctx context.Context, q queueSubject) error { return q.AckMany(ctx, q.d) }},
 			{"Peek", func(ctx context.Context, q queueSubject) error { return errOf(q.Peek(ctx)) }},
 			{"Len", func(ctx context.Context, q queueSubject) error { return errOf(q.Len(ctx)) }},
 			{"DeadLetters", func(ctx context.Context, q queueSubject) error { return errOf(q.DeadLetters(ctx)) }},

@@ -158,8 +158,6 @@ func orderTests() []test {
 			q.takes("1")
 			listed := listings(f.stats(q.s)) - before
 			q.takes("2", "3", "4")
-			// Through a plugin, Take receives and acknowledges. The first claim creates the parent of the
-			// claims, so the first Take lists more often than once.
 			again := listings(f.stats(q.s)) - before
 			f.failIf(again != listed, "%d listings for four elements; want those of the first, %d", again, listed)
 		}},

@@ -44,6 +44,32 @@ func (q consumer) takes(ctx context.Context, want ...string) error {
 	return nil
 }
 
+// takesMany takes a batch, and then checks its data.
+func (q consumer) takesMany(ctx context.Context, most int, want *[]string) error {
+	taken, err := q.TakeMany(ctx, most)
+	var got []string
+	for _, e := range taken {
+		got = append(got, string(e.Data))
+	}
+	if err == nil && !slices.Equal(got, *want) {
+		err = fmt.Errorf("taken: %q; want %q", got, *want)
+	}
+	return err
+}
+
+// receivesMany receives a batch, and then checks its data.
+func (q consumer) receivesMany(ctx context.Context, most int, want *[]string) ([]recipes.Delivery, error) {
+	all, err := q.ReceiveMany(ctx, most)
+	var got []string
+	for _, d := range all {
+		got = append(got, string(d.Element().Data))
+	}
+	if err == nil && !slices.Equal(got, *want) {
+		err = fmt.Errorf("received: %q; want %q", got, *want)
+	}
+	return all, err
+}
+
 // drains takes all elements, and checks their data.
 func (q consumer) drains(ctx context.Context, want ...string) error {
 	err := q.takes(ctx, want...)
@@ -163,6 +189,23 @@ func queueOperations() (all []operation) {
 				}
 			}},
 		)
+		all = append(all, operation{"Consumer.TakeMany" + named, func(s *stage) doing {
+			mine, want := filled(s), []string{"1", "2"}
+			return doing{
+				act:      func(ctx context.Context) error { return mine.takesMany(ctx, 2, &want) },
+				happened: func() bool { return !s.holding("1") },
+				once:     true,
+				denied:   []denial{{znode: stagePath, perms: noDelete}},
+				between: []meddling{{name: "another takes the second", at: zktest.Op(zkserver.OpMulti), do: func() error {
+					want = []string{"1", "3"}
+					return s.remove(s.element("2"))
+				}}},
+				after: func() error {
+					rest := slices.DeleteFunc([]string{"1", "2", "3"}, func(e string) bool { return !s.holding("1") && slices.Contains(want, e) })
+					return at(s, s.other).drains(s.ctx, rest...)
+				},
+			}
+		}})
 		for _, before := range []bool{false, true} {
 			all = append(all, operation{fmt.Sprintf("Consumer.Take, the next element, the first %v%s", !before, named), func(s *stage) doing {
 				mine, theirs := at(s, s.victim), at(s, s.other)
@@ -214,6 +257,32 @@ func deliveryOperations(named string, at func(s *stage, in recipes.Client) consu
 				end:    func() error { return errors.Join(d.Write(s.ctx), d.Return(s.ctx)) },
 				denied: []denial{{znode: s.element("1"), perms: noWrite}, {znode: stagePath + "/claims", perms: noCreate}},
 				after:  func() error { return at(s, s.other).drains(s.ctx, "1") },
+			}
+		}},
+		{"Consumer.ReceiveMany" + named, func(s *stage) doing {
+			mine, theirs, want := at(s, s.victim), at(s, s.other), []string{"1", "2"}
+			s.ok(theirs.putting(s.ctx, "1", "2", "3"))
+			var all []recipes.Delivery
+			return doing{
+				act: func(ctx context.Context) (err error) { all, err = mine.receivesMany(ctx, 2, &want); return err },
+				end: func() (err error) {
+					for _, d := range all {
+						err = errors.Join(err, d.Write(s.ctx), d.Return(s.ctx))
+					}
+					return err
+				},
+				denied: []denial{{znode: s.element("2"), perms: noWrite}, {znode: stagePath + "/claims", perms: noCreate}},
+				between: []meddling{{name: "another takes the first", at: zktest.Op(zkserver.OpMulti), do: func() error {
+					want = []string{"2", "3"}
+					return s.remove(s.element("1"))
+				}}},
+				after: func() error {
+					rest := []string{"1", "2", "3"}
+					if !s.holding("1") {
+						rest = rest[1:]
+					}
+					return theirs.drains(s.ctx, rest...)
+				},
 			}
 		}},
 		{"Consumer.Receive, the first of two" + named, func(s *stage) doing {
@@ -273,6 +342,41 @@ func deliveryOperations(named string, at func(s *stage, in recipes.Client) consu
 						want = []string{"1", "2"}
 					}
 					return errors.Join(theirs.putting(s.ctx, "2"), theirs.drains(s.ctx, want...))
+				},
+			}
+		}},
+		{"Consumer.AckMany" + named, func(s *stage) doing {
+			mine, theirs := at(s, s.victim), at(s, s.other)
+			s.ok(theirs.putting(s.ctx, "1", "2"))
+			all := must.Get(mine.receivesMany(s.ctx, 2, &[]string{"1", "2"}))(s.T)
+			return doing{
+				act: func(ctx context.Context) error {
+					err := mine.AckMany(ctx, all...)
+					if err == nil && (s.holding("1") || s.holding("2")) {
+						err = errors.New("the elements were acknowledged, but one still exists")
+					}
+					return err
+				},
+				happened: func() bool { return !s.holding("1") && !s.holding("2") },
+				lost:     []error{recipes.ErrNotHeld},
+				harmless: true, // it continues in the background, and the next call returns its result
+				stays:    true,
+				denied:   []denial{{znode: stagePath, perms: noDelete}},
+				between: []meddling{
+					{name: "the second is gone", at: zktest.Op(zkserver.OpMulti), do: func() error { return s.remove(s.element("2")) }, want: recipes.ErrRemoved, then: func() {
+						if s.holding("1") {
+							s.Error("the first was not acknowledged")
+						}
+					}},
+				},
+				after: func() error {
+					var rest []string
+					for _, e := range []string{"1", "2"} {
+						if s.holding(e) { // it was given back
+							rest = append(rest, e)
+						}
+					}
+					return errors.Join(theirs.putting(s.ctx, "3"), theirs.drains(s.ctx, append(rest, "3")...))
 				},
 			}
 		}},

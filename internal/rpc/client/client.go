@@ -23,8 +23,11 @@ func New(over grpc.ClientConnInterface, dial carry.Dialer) *link.Client {
 
 // Unconnected returns a client that can open sessions after the first Use.
 func Unconnected() *link.Client {
-	return link.New(func(s *link.Session) recipes.Client { return &session{s} })
+	return link.New(func(s *link.Session) recipes.Client { return &session{Session: s} })
 }
 
 // session has a method for each recipe.
-type session struct{ *link.Session }
+type session struct {
+	*link.Session
+	received received // takes that were answered
+}

@@ -64,13 +64,13 @@ func (t *transaction) Begin(ctx context.Context, payload []byte, sites ...string
 	return nil
 }
 
-// undone returns an error if ctx was cancelled, although the call with that id has succeeded. The
-// plugin is notified of the cancellation, and undoes the call also after its answer.
+// undone returns an error if ctx has ended, although the call with that id has succeeded. The
+// plugin is notified of that, and undoes the call also after its answer.
 func (t *transaction) undone(ctx context.Context, id string) error {
-	if !errors.Is(ctx.Err(), context.Canceled) {
+	if ctx.Err() == nil {
 		return nil
 	}
-	t.s.Abandon(id) // again, unless ctx was cancelled after the answer
+	t.s.Abandon(id) // again, unless ctx has ended after the answer
 	return fmt.Errorf("%s: %w: %w", t, recipes.ErrUnknownOutcome, ctx.Err())
 }
 

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"sync"
 	"time"
 
@@ -15,10 +16,14 @@ import (
 	"github.com/zkrecipes/zkrecipes/recipes"
 )
 
-// An acquisition is a call of Acquire. It is made again if its plugin ends.
+// An acquisition is a call for one grant or for several. It is made again if its plugin ends.
 type acquisition struct {
 	*waiter
-	s      *Session
+	s        *Session
+	what, id string
+	asked    time.Time
+
+	// Of Acquire:
 	ask    *pb.AcquireRequest
 	answer *pb.AcquireResponse
 }
@@ -36,48 +41,94 @@ func (s *Session) Acquire(ctx context.Context, what, name string, ask *pb.Acquir
 	if err := ctx.Err(); err != nil {
 		return nil, nil, fmt.Errorf("%s: %w", what, err)
 	}
-	id, asked := s.RequestID(), time.Now()
-	ask.Session, ask.RequestId = s.handle, id
+	a := &acquisition{waiter: &waiter{joined: joined, turns: make(chan turn, 1)}, s: s, what: what, id: s.RequestID(), asked: time.Now(), ask: ask}
+	ask.Session, ask.RequestId = s.handle, a.id
 	ask.Announce = joined != nil || s.resumable // the next plugin may have to resume the contender
-	a := &acquisition{waiter: &waiter{joined: joined, turns: make(chan turn, 1)}, s: s, ask: ask}
-	s.expect(id, a.waiter)
+	s.expect(a.id, a.waiter)
 	defer func() {
-		s.unexpect(id, a.waiter) // first: the next plugin does not serve the session before, and joined may call it
+		s.unexpect(a.id, a.waiter) // first: the next plugin does not serve the session before, and joined may call it
 		a.notifying.Wait()
 	}()
 	for {
-		err := s.call(ctx, Options{waiter: a.waiter, abandonID: id}, a.call)
+		err := s.call(ctx, Options{waiter: a.waiter, abandonID: a.id}, a.call)
 		if e, answered := wire.Error(err); answered && a.resumed != nil && (errors.Is(e, recipes.ErrUnsupported) || ask.GetTry() && errors.Is(e, recipes.ErrRemoved)) {
 			continue // the place is lost, or the try had given it up: join again
-		}
-		if err == nil {
-			if err = s.catchUp(ctx); err != nil {
-				s.Abandon(id)
-			}
 		}
 		if err != nil {
 			return nil, nil, s.explain(ctx, what, err)
 		}
-		granted := a.answer.GetGrant()
-		if granted.GetToken() <= 0 || granted.GetZnode() == "" {
-			s.Abandon(id)
-			return nil, nil, fmt.Errorf("%s: %w: the plugin's answer has no grant", what, recipes.ErrInternal)
+		g := s.newGrant(name, ask, a.answer.GetGrant())
+		if late, err := a.admit(ctx, g); err != nil {
+			return nil, nil, err
+		} else if !late {
+			return g, a.answer, nil
 		}
-		g := &Grant{
-			s: s, id: id, recipe: name, request: ask, lost: make(chan struct{}),
-			token: recipes.Token(granted.GetToken()), znode: granted.GetZnode(),
+	}
+}
+
+// AcquireMany asks for several grants by one call, and returns the grants and the answer. request has
+// the request id id. granted returns the requests for the grants of an answer, one for each: a new
+// AcquireRequest for Acquire, with a request id of its own, and the grant as Resumed. Later requests
+// name the grant by that id, and the next plugin resumes it by that request. what and name are as for
+// Acquire. On error, no grant is left behind.
+//
+// If the plugin ends and the session continues, the call is repeated: DropRest has released what it
+// had granted.
+func AcquireMany[Q, A any](ctx context.Context, s *Session, what, name, id string, ask Method[Q, A], request Q, granted func(A) []*pb.AcquireRequest) ([]*Grant, A, error) {
+	a := &acquisition{waiter: &waiter{turns: make(chan turn, 1)}, s: s, what: what, id: id, asked: time.Now()}
+	s.expect(id, a.waiter)
+	defer s.unexpect(id, a.waiter)
+	for {
+		var answer, none A
+		err := s.call(ctx, Options{waiter: a.waiter, abandonID: id}, func(ctx context.Context) (err error) { answer, err = ask(ctx, request); return err })
+		if err != nil {
+			return nil, none, s.explain(ctx, what, err)
 		}
-		late, err := s.remember(g, a.waiter)
-		if late {
-			continue
+		var grants []*Grant
+		for _, r := range granted(answer) {
+			grants = append(grants, s.newGrant(name, r, r.GetResumed()))
 		}
-		s.client.meters.Granted(ctx, name, time.Since(asked))
+		if late, err := a.admit(ctx, grants...); err != nil {
+			return nil, none, err
+		} else if !late {
+			return grants, answer, nil
+		}
+	}
+}
+
+// newGrant returns what a plugin has granted for a request.
+func (s *Session) newGrant(name string, request *pb.AcquireRequest, granted *pb.Grant) *Grant {
+	return &Grant{
+		s: s, id: request.GetRequestId(), recipe: name, request: request, lost: make(chan struct{}),
+		token: recipes.Token(granted.GetToken()), znode: granted.GetZnode(),
+	}
+}
+
+// admit makes the session hold the grants of an answer. On error, none is left behind. If they are
+// late, the call must be made again: see remember.
+func (a *acquisition) admit(ctx context.Context, grants ...*Grant) (late bool, err error) {
+	if err := a.s.catchUp(ctx); err != nil {
+		a.s.Abandon(a.id)
+		return false, a.s.explain(ctx, a.what, err)
+	}
+	if len(grants) == 0 || slices.ContainsFunc(grants, func(g *Grant) bool { return g.token <= 0 || g.znode == "" }) {
+		a.s.Abandon(a.id)
+		return false, fmt.Errorf("%s: %w: the plugin's answer has no grant", a.what, recipes.ErrInternal)
+	}
+	late, err = a.s.remember(a.waiter, grants...)
+	if late {
+		return true, nil
+	}
+	for _, g := range grants {
+		a.s.client.meters.Granted(ctx, g.recipe, time.Since(a.asked))
 		if err != nil { // the session's end releases it
 			g.Lose(fmt.Errorf("%w: %w", recipes.ErrNotHeld, err))
-			return nil, nil, fmt.Errorf("%s: granted too late: %w", what, err)
 		}
-		return g, a.answer, nil
 	}
+	if err != nil {
+		return false, fmt.Errorf("%s: granted too late: %w", a.what, err)
+	}
+	return false, nil
 }
 
 // call makes the call. Only its goroutine sets a.on and a.resumed, so mu is not needed to read
@@ -114,14 +165,14 @@ func resuming(ask *pb.AcquireRequest, resumed *pb.Grant) *pb.AcquireRequest {
 // Abandon cancels the request with that id in the plugin, in the background.
 func (s *Session) Abandon(id string) {
 	s.Spawn(func() { // it does not run once the session is over: no grant is left then
-		_, _ = Persist(s, s.client.grants.Abandon, &pb.AbandonRequest{Session: s.handle, RequestId: id})
+		_, _, _ = Persist(s, s.client.grants.Abandon, &pb.AbandonRequest{Session: s.handle, RequestId: id})
 	})
 }
 
-// remember records a grant, so that the end of the session ends it too. A grant is late if
-// its plugin has ended, and the next one has already resumed the session's other grants.
-// DropRest deletes the znode of a late grant.
-func (s *Session) remember(g *Grant, w *waiter) (late bool, err error) {
+// remember records the grants of a call, so that the end of the session ends them too. They are
+// late if their plugin has ended, and the next one has already resumed the session's other grants.
+// DropRest deletes the znodes of late grants.
+func (s *Session) remember(w *waiter, grants ...*Grant) (late bool, err error) {
 	s.checkClock()
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -131,8 +182,10 @@ func (s *Session) remember(g *Grant, w *waiter) (late bool, err error) {
 	case w.at != s.owner && w.at != s.resuming:
 		return true, nil
 	}
-	g.at = w.at
-	s.held[g.id], s.owned[g.id] = g, g
+	for _, g := range grants {
+		g.at = w.at
+		s.held[g.id], s.owned[g.id] = g, g
+	}
 	s.clock.hold(true)
 	return false, nil
 }

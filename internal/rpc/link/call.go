@@ -35,15 +35,49 @@ func Write[Q, A any](ctx context.Context, s *Session, what string, options Optio
 	return answer, nil
 }
 
+// WriteOrFind makes a write whose effect can be found. If its plugin ends before it answers, and the
+// session continues, find asks the next plugin for the answer that was lost. DropRest waits for that,
+// and find is repeated until it is answered. Its answer recipes.ErrNotHeld means that the write has
+// done nothing; then it is made again. id is the write's request id, by which it is abandoned: see
+// Abandonable. what is the operation in errors.
+func WriteOrFind[Q, A any](ctx context.Context, s *Session, what, id string, write, find Method[Q, A], request Q) (answer A, err error) {
+	nothing := false
+	options, done := s.Beginning(Repeated(func(error) bool { return nothing }).Abandonable(id))
+	defer done()
+	for {
+		nothing = false
+		err = s.call(ctx, options, func(ctx context.Context) (err error) {
+			if options.waiter.resumed == nil {
+				answer, err = write(ctx, request)
+				return err
+			}
+			refused, answered := s.retry(ctx, func(ctx context.Context) error {
+				answer, err = find(ctx, request)
+				return err
+			})
+			nothing = answered && errors.Is(refused, recipes.ErrNotHeld)
+			return err
+		})
+		switch {
+		case err == nil:
+			return answer, nil
+		case !nothing:
+			return answer, s.explainWrite(ctx, what, err)
+		case ctx.Err() != nil:
+			return answer, fmt.Errorf("%s: %w", what, s.interrupted(ctx.Err()))
+		}
+	}
+}
+
 // Persist repeats a call until the plugin answers it or the session is over. It returns the plugin's
-// error, and how often the call was made. Pause waits for the call.
-func Persist[Q, A any](s *Session, ask Method[Q, A], request Q) (calls int, err error) {
-	err = s.persist(s.over, Options{awaited: true}, func(ctx context.Context) error {
+// answer, and how often the call was made. Pause waits for the call.
+func Persist[Q, A any](s *Session, ask Method[Q, A], request Q) (answer A, calls int, err error) {
+	err = s.persist(s.over, Options{awaited: true}, func(ctx context.Context) (err error) {
 		calls++
-		_, err := ask(ctx, request)
+		answer, err = ask(ctx, request)
 		return err
 	})
-	return calls, err
+	return answer, calls, err
 }
 
 // Await repeats a call that waits while a grant is held, until the plugin answers it. It returns

@@ -11,7 +11,9 @@
 //   - [Read]: a call that changes nothing, or that may be repeated although it does.
 //   - [Write]: a call that changes something. Its outcome may be unknown. [Options] say whether
 //     it may be repeated, and whether it can be abandoned.
-//   - [Session.Acquire]: a call for a [Grant]. The next plugin resumes the grant.
+//     [WriteOrFind] is for a write whose effect the next plugin can find.
+//   - [Session.Acquire]: a call for a [Grant]. The next plugin resumes the grant. [AcquireMany] is
+//     for several grants.
 //   - [Stream]: a call for a sequence of values.
 //
 // Order of use for a host: client.New with a connection, [Client.Open] for each session,

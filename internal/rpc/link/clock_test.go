@@ -206,7 +206,7 @@ func TestEveryMethodReportsTheLossAfterAPause(t *testing.T) {
 		"State": func(s *Session) bool { return s.State() == recipes.Lost },
 		"Err":   func(s *Session) bool { return errors.Is(s.Err(), recipes.ErrDeadline) },
 		"Acquire, when its answer arrives": func(s *Session) bool {
-			_, err := s.remember(&Grant{id: "1"}, &waiter{at: s.owner})
+			_, err := s.remember(&waiter{at: s.owner}, &Grant{id: "1"})
 			s.forget("1")
 			return errors.Is(err, recipes.ErrDeadline)
 		},

@@ -80,7 +80,7 @@ func (g *Grant) arm() {
 	g.s.mu.Lock()
 	g.watched = true
 	g.s.mu.Unlock()
-	_, err := Persist(g.s, g.s.client.grants.Watch, &pb.WatchRequest{Session: g.s.handle, RequestId: g.id})
+	_, _, err := Persist(g.s, g.s.client.grants.Watch, &pb.WatchRequest{Session: g.s.handle, RequestId: g.id})
 	g.Judge(err)
 }
 

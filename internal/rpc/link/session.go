@@ -29,7 +29,7 @@ type Session struct {
 	id           int64
 	resumeTicket []byte // for another plugin; a secret
 
-	resumable bool // it can outlive its plugin process
+	resumable bool // see Resumable
 
 	sending sync.Mutex // held while a heartbeat is sent
 	clock   *clock
@@ -215,6 +215,9 @@ func (s *Session) finish(reason error) {
 // RequestID returns an id that this session has not used before. Other hosts have other
 // sessions.
 func (s *Session) RequestID() string { return strconv.FormatUint(s.requests.Add(1), 10) }
+
+// Resumable reports whether the session can outlive its plugin process.
+func (s *Session) Resumable() bool { return s.resumable }
 
 // Handle names the session in the requests of a stub.
 func (s *Session) Handle() string { return s.handle }

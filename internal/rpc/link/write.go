@@ -28,7 +28,7 @@ func Repeated(answers func(e error) bool) Options {
 }
 
 // Abandonable adds a request id, for a call that may wait long before it changes anything. When the
-// caller cancels the call, the plugin is notified by Abandon. The call then has a moment left
+// caller's context ends, the plugin is notified by Abandon. The call then has a moment left
 // to answer with its outcome. Cancelling the call itself would leave the outcome unknown. A
 // call that gRPC failed is abandoned too: the caller does not know its effect.
 func (o Options) Abandonable(id string) Options { o.abandonID = id; return o }
@@ -57,17 +57,17 @@ func (s *Session) call(ctx context.Context, options Options, rpc func(context.Co
 	return err
 }
 
-// outlast makes a call in a context that outlasts wanted: when ctx is cancelled, the call is
-// abandoned, and has grace left to answer.
+// outlast makes a call in a context that outlasts wanted: when ctx ends, the call is abandoned, and
+// has grace left to answer.
 func (s *Session) outlast(ctx, wanted context.Context, grace time.Duration, abandon func(), rpc func(context.Context) error) error {
 	calling, cancel := context.WithCancel(context.WithoutCancel(wanted))
 	defer cancel()
 	if end, ends := wanted.Deadline(); ends {
-		calling, cancel = context.WithDeadline(calling, end)
+		calling, cancel = context.WithDeadline(calling, end.Add(grace))
 		defer cancel()
 	}
 	defer context.AfterFunc(wanted, func() {
-		if errors.Is(ctx.Err(), context.Canceled) {
+		if ctx.Err() != nil {
 			abandon()
 			s.linger(calling, grace)
 		}
@@ -172,6 +172,8 @@ func (s *Session) verdict(ctx context.Context, e error, answered bool) error {
 		return err
 	}
 	switch {
+	case answered && errors.Is(e, context.Canceled) && errors.Is(ctx.Err(), context.DeadlineExceeded):
+		return s.interrupted(ctx.Err()) // the call was abandoned at its deadline
 	case answered && (errors.Is(e, context.Canceled) || errors.Is(e, context.DeadlineExceeded)):
 		return s.interrupted(e) // the plugin's timer fired slightly before ctx's
 	case answered && !errors.Is(e, recipes.ErrSessionLost):

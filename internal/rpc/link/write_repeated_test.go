@@ -354,7 +354,7 @@ func TestARefusedReleaseIsNotSentAgain(t *testing.T) {
 func TestAGrantThatThePluginDoesNotHoldIsForgotten(t *testing.T) {
 	s, _ := resumable(t)
 	g := &Grant{s: s, id: "1", lost: make(chan struct{})}
-	if _, err := s.remember(g, &waiter{at: s.owner}); err != nil {
+	if _, err := s.remember(&waiter{at: s.owner}, g); err != nil {
 		t.Fatal(err)
 	}
 	if g.Judge(recipes.ErrNotHeld); len(s.held)+len(s.owned) > 0 {

@@ -121,7 +121,7 @@ func (a *acquisitions) enter(id string, resumed bool, announce func(recipes.Plac
 			return nil, nil, lost(a.ss)
 		}
 		if n := len(a.all) - len(a.ended); n >= a.limit {
-			return nil, nil, fmt.Errorf("%w: the session holds or waits for %d grants", recipes.ErrLimit, n)
+			return nil, nil, errHoldsLimit(n)
 		}
 		ctx, cancel := context.WithCancel(a.ss.ctx)
 		c = &acquisition{id: id, resumed: resumed, cancel: cancel, done: make(chan struct{})}
@@ -233,6 +233,37 @@ func (a *acquisitions) abandon(id string) {
 		return
 	}
 	a.drop(c)
+}
+
+// room returns how many of n grants the limit allows, at least one.
+func (a *acquisitions) room(n int) (int, error) {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	used := len(a.all) - len(a.ended)
+	if used >= a.limit {
+		return 0, errHoldsLimit(used)
+	}
+	return min(n, a.limit-used), nil
+}
+
+func errHoldsLimit(n int) error {
+	return fmt.Errorf("%w: the session holds or waits for %d grants", recipes.ErrLimit, n)
+}
+
+// add records a grant that was made by a call for several.
+func (a *acquisitions) add(id string, g *grant) {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	c := &acquisition{id: id, cancel: func() {}, done: make(chan struct{}), grant: g}
+	close(c.done)
+	a.all[id] = c
+}
+
+// abandonAll abandons the n grants of a call for several.
+func (a *acquisitions) abandonAll(id string, n int) {
+	for i := range n {
+		a.abandon(wire.DeliveryID(id, i))
+	}
 }
 
 // drop cancels an acquisition, and releases its grant if it has one. The caller holds mu.

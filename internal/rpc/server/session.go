@@ -28,7 +28,8 @@ type session struct {
 	cancel       context.CancelCauseFunc
 	out          outbox
 	acquisitions *acquisitions
-	memberships  memberships    // sites in transactions
+	memberships  memberships // sites in transactions
+	takes        takes
 	tasks        sync.WaitGroup // goroutines of the session besides its calls
 
 	resumption resumption

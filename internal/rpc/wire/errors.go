@@ -172,6 +172,21 @@ func ToFailure(err error) *pb.Failure {
 	return &pb.Failure{Message: text(err), Reasons: reasons(err)}
 }
 
+// ToResult converts the result of one of several operations. Result is the reverse.
+func ToResult(err error) *pb.Failure {
+	if err == nil {
+		return new(pb.Failure)
+	}
+	return ToFailure(err)
+}
+
+func Result(f *pb.Failure) error {
+	if len(f.GetReasons()) == 0 {
+		return nil
+	}
+	return &Remote{text: f.GetMessage(), is: sentinels(f.GetReasons())}
+}
+
 // Failure returns the error that a stream reports. If the error does not match base, because
 // the other side is newer or broken, base is added. The host's reaction depends on the kind
 // of event, and must not depend on the names that the plugin sends.

@@ -259,6 +259,13 @@ func Element(e *pb.Element) recipes.Element {
 	return recipes.Element{ID: recipes.ElementID(e.GetId()), Priority: int(e.GetPriority()), Data: e.GetData(), Put: fromTime(e.GetPut())}
 }
 
+// DeliveryID is the request id of number i of the deliveries that one call has received.
+func DeliveryID(call string, i int) string { return fmt.Sprintf("%s/%d", call, i) }
+
+func ToReceivedElement(d recipes.Delivery) *pb.ReceivedElement {
+	return &pb.ReceivedElement{Token: int64(d.Token()), Znode: d.Znode(), Element: ToElement(d.Element()), Attempt: int32(d.Attempt())}
+}
+
 // ElementIDs reads n names. A missing name is empty.
 func ElementIDs(names []string, n int) []recipes.ElementID {
 	out := make([]recipes.ElementID, n)

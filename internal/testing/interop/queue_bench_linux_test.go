@@ -79,7 +79,7 @@ func (w queueWay) measure(tb testing.TB, addrs []string, n int, limit time.Durat
 		{p, fmt.Sprintf("put %d", single)},
 		{filler, fmt.Sprintf("fill %d", n-single)},
 		{p, "len"},
-		{p, fmt.Sprintf("take %d %d", n, int(limit.Seconds()))},
+		{p, strings.TrimSpace(fmt.Sprintf("take %d %d %s", n, int(limit.Seconds()), w.batch))},
 	} {
 		if taken, err = do.p.do(tb, do.line); err != nil {
 			return used{}, err
@@ -94,6 +94,7 @@ type queueWay struct {
 	command  []string
 	sessions int
 	dialect  string // of the elements that another library takes
+	batch    string // the most elements to take at once; "": one, which other libraries can only
 }
 
 func queueWays(tb testing.TB) []queueWay {
@@ -102,12 +103,16 @@ func queueWays(tb testing.TB) []queueWay {
 		tb.Fatalf("%v:\n%s", err, out)
 	}
 	return []queueWay{
-		{"ours", ourQueue("zookeeper", ""), consumers, ""},
-		{"ours-shared", ourQueue("zookeeper", ""), 1, ""},
-		{"plugin", ourQueue("zookeeper", plugin), consumers, ""},
-		{"plugin-shared", ourQueue("zookeeper", plugin), 1, ""},
-		{"kazoo", installed(tb)(peers.Kazoo(tb, "drain.py")), consumers, "kazoo"},
-		{"curator", installed(tb)(peers.Curator(tb, classes, "Drain")), consumers, "curator"},
+		{"ours", ourQueue("zookeeper", ""), consumers, "", ""},
+		{"ours-batch", ourQueue("zookeeper", ""), consumers, "", "1000"},
+		{"ours-shared", ourQueue("zookeeper", ""), 1, "", ""},
+		{"ours-shared-batch", ourQueue("zookeeper", ""), 1, "", "1000"},
+		{"plugin", ourQueue("zookeeper", plugin), consumers, "", ""},
+		{"plugin-batch", ourQueue("zookeeper", plugin), consumers, "", "1000"},
+		{"plugin-shared", ourQueue("zookeeper", plugin), 1, "", ""},
+		{"plugin-shared-batch", ourQueue("zookeeper", plugin), 1, "", "1000"},
+		{"kazoo", installed(tb)(peers.Kazoo(tb, "drain.py")), consumers, "kazoo", ""},
+		{"curator", installed(tb)(peers.Curator(tb, classes, "Drain")), consumers, "curator", ""},
 	}
 }
 

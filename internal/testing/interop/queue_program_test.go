@@ -29,7 +29,7 @@ const consumers = 4
 const batch = 2000
 
 // queueProgram has the arguments SERVERS TIMEOUT_MS SESSIONS PATH. Besides what drain.py does,
-// "fill N" puts N elements by PutMany.
+// "fill N" puts N elements by PutMany, and "take N SECONDS BATCH" takes by TakeMany of BATCH.
 func queueProgram(args []string) error {
 	ctx := context.Background()
 	dialect, plugin, _ := strings.Cut(os.Getenv(queueEnv), " ")
@@ -73,8 +73,8 @@ func queueProgram(args []string) error {
 
 // useQueue carries out a line of the standard input.
 func useQueue(ctx context.Context, queues []recipes.Queue, line string) (what string, count int, first time.Duration, err error) {
-	var seconds int
-	_, _ = fmt.Sscan(line, &what, &count, &seconds)
+	var seconds, most int
+	_, _ = fmt.Sscan(line, &what, &count, &seconds, &most)
 	switch what {
 	case "put":
 		for i := 0; i < count && err == nil; i++ {
@@ -91,15 +91,15 @@ func useQueue(ctx context.Context, queues []recipes.Queue, line string) (what st
 	case "len":
 		count, err = queues[0].Len(ctx)
 	case "take":
-		count, first, err = takeAll(ctx, queues, int64(count), time.Duration(seconds)*time.Second)
+		count, first, err = takeAll(ctx, queues, int64(count), max(1, most), time.Duration(seconds)*time.Second)
 	}
 	return what, count, first, err
 }
 
 func element(i int) []byte { return fmt.Appendf(nil, "element-%08d", i) }
 
-// takeAll takes n elements, with four consumers, for limit at most.
-func takeAll(ctx context.Context, queues []recipes.Queue, n int64, limit time.Duration) (count int, first time.Duration, err error) {
+// takeAll takes n elements, with four consumers, at most so many at once, for limit at most.
+func takeAll(ctx context.Context, queues []recipes.Queue, n int64, most int, limit time.Duration) (count int, first time.Duration, err error) {
 	ctx, cancel := context.WithTimeout(ctx, limit)
 	defer cancel()
 	began := time.Now()
@@ -108,11 +108,11 @@ func takeAll(ctx context.Context, queues []recipes.Queue, n int64, limit time.Du
 	for i := range consumers {
 		all.Go(func() error {
 			for {
-				_, err := queues[i%len(queues)].Take(ctx)
+				elements, err := queues[i%len(queues)].TakeMany(ctx, most)
 				switch {
 				case err != nil:
 					return cmp.Or(ctx.Err(), err)
-				case taken.Add(1) == n:
+				case taken.Add(int64(len(elements))) == n:
 					cancel()
 				}
 				fastest.CompareAndSwap(0, int64(time.Since(began)))

@@ -247,7 +247,7 @@ func cachedQueues(w *World) game {
 			content, _, err := r.Get(element)
 			for err == nil {
 				if err = r.Delete(element, -1); err == nil {
-					q.taken(c, recipes.Element{ID: recipes.ElementID(element), Data: content}, nil)
+					q.taken(c, 1, []recipes.Element{{ID: recipes.ElementID(element), Data: content}}, nil)
 					return nil
 				}
 				if errors.Is(err, zk.ErrConnectionClosed) && sleep(ctx, retryPause) == nil {

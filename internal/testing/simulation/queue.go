@@ -63,7 +63,7 @@ func newStock(w *World) *stock {
 	}
 }
 
-// turn puts an element and then consumes one, which may be another client's.
+// turn puts elements and then consumes as many at most, which may be those of other clients.
 func (q *stock) turn(ctx context.Context, c *client, s recipes.Client) error {
 	queue, err := q.open(s)
 	if err != nil {
@@ -71,19 +71,25 @@ func (q *stock) turn(ctx context.Context, c *client, s recipes.Client) error {
 	}
 	wait, cancel := c.patience(ctx)
 	defer cancel()
-	if err := q.add(wait, c, queue); err != nil {
-		return err
+	most := 1
+	if c.chance.chance(30) {
+		most += c.chance.below(4)
+	}
+	for range most {
+		if err := q.add(wait, c, queue); err != nil {
+			return err
+		}
 	}
 	if c.chance.chance(30) {
-		e, err := queue.Take(wait)
-		q.taken(c, e, err)
+		elements, err := queue.TakeMany(wait, most)
+		q.taken(c, most, elements, err)
 		return err
 	}
-	d, err := queue.Receive(wait)
+	all, err := queue.ReceiveMany(wait, most)
 	if err != nil {
 		return err
 	}
-	return q.deliver(ctx, c, s, d)
+	return q.deliver(ctx, c, s, queue, all)
 }
 
 // element returns the data of a new element, and records that it may be put.
@@ -114,13 +120,17 @@ func (q *stock) add(ctx context.Context, c *client, queue anyQueue) error {
 	return err
 }
 
-func (q *stock) taken(c *client, e recipes.Element, err error) {
+// taken records the result of a take of most elements.
+func (q *stock) taken(c *client, most int, elements []recipes.Element, err error) {
 	q.mu.Lock()
 	defer q.mu.Unlock()
-	c.note("took %s: %v", e.ID, err)
+	c.note("took %d of %d: %v", len(elements), most, err)
 	if c.isDead() || errors.Is(err, recipes.ErrUnknownOutcome) {
-		q.lost++
-	} else if err == nil {
+		q.lost += most
+		return
+	}
+	for _, e := range elements {
+		c.note("took %s", e.ID)
 		q.consume(c.name, string(e.Data))
 	}
 }
@@ -136,18 +146,35 @@ func (q *stock) consume(who, data string) {
 	q.consumed[data] = who
 }
 
-// deliver holds a delivery, and acknowledges or returns it.
-func (q *stock) deliver(ctx context.Context, c *client, s recipes.Client, d recipes.Delivery) error {
-	g := &grant{client: c, session: s, path: "/queue/" + string(d.Element().ID), Grant: d}
-	q.world.ledger.enter(g, 1)
-	_ = c.step(ctx, c.chance.about(100*time.Millisecond))
-	q.world.ledger.leave(g)
-	if c.chance.chance(20) {
-		err := d.Return(ctx)
-		c.note("returned %s: %v", d.Element().ID, err)
-		return err
+// deliver holds the deliveries of a batch, and acknowledges or returns them.
+func (q *stock) deliver(ctx context.Context, c *client, s recipes.Client, queue anyQueue, all []recipes.Delivery) error {
+	var held []*grant
+	for _, d := range all {
+		g := &grant{client: c, session: s, path: "/queue/" + string(d.Element().ID), Grant: d}
+		q.world.ledger.enter(g, 1)
+		held = append(held, g)
 	}
-	err := d.Ack(ctx)
+	_ = c.step(ctx, c.chance.about(100*time.Millisecond))
+	for _, g := range held {
+		q.world.ledger.leave(g)
+	}
+	if c.chance.chance(20) {
+		var errs []error
+		for _, d := range all {
+			err := d.Return(ctx)
+			c.note("returned %s: %v", d.Element().ID, err)
+			errs = append(errs, err)
+		}
+		return errors.Join(errs...)
+	}
+	err := queue.AckMany(ctx, all...)
+	for _, d := range all {
+		q.acknowledged(c, d, d.Ack(ctx)) // the result of this one
+	}
+	return err
+}
+
+func (q *stock) acknowledged(c *client, d recipes.Delivery, err error) {
 	c.note("acknowledged %s: %v", d.Element().ID, err)
 	q.mu.Lock()
 	defer q.mu.Unlock()
@@ -156,7 +183,6 @@ func (q *stock) deliver(ctx context.Context, c *client, s recipes.Client, d reci
 	} else {
 		q.doubtful[data] = true
 	}
-	return err
 }
 
 // check empties the queue. Each element that was put must be in it, or have been consumed.

@@ -86,7 +86,7 @@ func (v *queueDeadVerb) Run(ctx context.Context, t *verb.Tool) error {
 		if len(dead) == 0 {
 			t.None("the queue %s has no dead letters", v.Path)
 		}
-		return t.Result(verb.Object{"path", v.Path, "dead", verb.List(dead, inElementJSON)}, verb.Table("ELEMENT\tPUT\tDATA", dead, func(e recipes.Element) []string {
+		return t.Result(verb.Object{"path", v.Path, "dead", verb.List(dead, verb.ElementInJSON)}, verb.Table("ELEMENT\tPUT\tDATA", dead, func(e recipes.Element) []string {
 			return []string{string(e.ID), e.Put.UTC().Format(time.RFC3339), verb.Printable(e.Data)}
 		}))
 	})
@@ -107,23 +107,11 @@ func (c *consumer) open(s recipes.Client) (recipes.Consumer, error) {
 	return c.priorities.Open(s, c.Path, recipes.QueueConfig{Dialect: c.dialect})
 }
 
-// elementJSON is an element of a queue in JSON.
-type elementJSON struct {
-	ID       recipes.ElementID `json:"id"`
-	Priority int               `json:"priority"` // 0 in a queue without priorities
-	Put      time.Time         `json:"put"`
-	verb.Data
-}
-
-func inElementJSON(e recipes.Element) elementJSON {
-	return elementJSON{e.ID, e.Priority, e.Put.UTC(), verb.InJSON(e.Data)}
-}
-
 func showElement(t *verb.Tool, e recipes.Element) error {
 	if len(e.Data) == 0 {
 		t.None("the data of element %s is empty", e.ID)
 	}
-	return t.Stored(inElementJSON(e), e.Data)
+	return t.Stored(verb.ElementInJSON(e), e.Data)
 }
 
 var queueTake = verb.Verb{

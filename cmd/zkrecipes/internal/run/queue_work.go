@@ -1,14 +1,17 @@
 package run
 
 import (
+	"bytes"
 	"cmp"
 	"context"
+	"encoding/json"
 	"errors"
 	"flag"
 	"fmt"
 	"io"
 	"strconv"
 	"strings"
+	"sync"
 	"syscall"
 	"time"
 
@@ -41,6 +44,14 @@ $ZKRECIPES_ELEMENT is the name of the element. $ZKRECIPES_ATTEMPT is how often i
 delivered, from 1. $ZKRECIPES_TOKEN grows with each delivery of an element.
 $ZKRECIPES_PATH is PATH, and $ZKRECIPES_ZNODE is the znode of the claim.
 
+With -batch the command gets up to that many elements, which are claimed and removed in
+one transaction. Its stdin has one JSON object for each, on a line of its own, with id,
+attempt, data, and data_base64 if the data is not text. If the command fails, all of them
+are given back. $ZKRECIPES_ELEMENT and $ZKRECIPES_ATTEMPT are not set, and
+$ZKRECIPES_ZNODE is the claim of the first.
+
+    zkrecipes queue work -batch 100 /mail -- ./send-all
+
 An element that was given back keeps its place in the queue, and is delivered again.
 After a failure the worker pauses; the pause grows with each further failure. With
 -max-deliveries, an element that was delivered that many times, and not removed, becomes
@@ -68,6 +79,7 @@ type queueWorkVerb struct {
 	priorities           verb.Priorities
 	argument             bool
 	parallel, deliveries int
+	batch                int
 
 	t       *verb.Tool
 	relay   *job.Relay
@@ -81,12 +93,19 @@ func (v *queueWorkVerb) Flags(f *flag.FlagSet) {
 	v.priorities.Flag(f)
 	f.BoolVar(&v.argument, "argument", false, helptext.Common("pass the data as the last argument, and nothing on stdin"))
 	f.IntVar(&v.parallel, "parallel", 1, helptext.Common("process this `number` of elements at a time"))
+	f.IntVar(&v.batch, "batch", 1, helptext.Common("process up to this `number` of elements with one command"))
 	f.IntVar(&v.deliveries, "max-deliveries", 0, helptext.Common("give up an element after this `number` of deliveries; 0: never"))
 }
 
 func (v *queueWorkVerb) Arguments(args []string) error {
 	if v.parallel < 1 {
 		return fmt.Errorf("-parallel %d: at least 1", v.parallel)
+	}
+	if v.batch < 1 {
+		return fmt.Errorf("-batch %d: at least 1", v.batch)
+	}
+	if v.batch > 1 && v.argument {
+		return errors.New("-batch and -argument exclude each other: the elements of a batch are on stdin")
 	}
 	return cmp.Or(v.config().Validate(), v.guard.Arguments(args))
 }
@@ -141,21 +160,20 @@ func (v *queueWorkVerb) work(ctx context.Context, q recipes.Consumer) error {
 	return err
 }
 
-// loop processes one element after the other.
+// loop processes one element, or batch, after the other.
 func (v *queueWorkVerb) loop(ctx context.Context, q recipes.Consumer) error {
 	var backoff verb.Backoff
 	for {
-		d, err := q.Receive(ctx)
+		received, err := q.ReceiveMany(ctx, v.batch)
 		if err != nil {
 			return err
 		}
 		begun := time.Now()
-		failed := v.handle(d)
+		failed := v.process(q, received)
 		if failed == nil {
 			backoff = verb.Backoff{}
 			continue
 		}
-		v.giveBack(d, failed)
 		if exit.Code(failed, exit.Failed) == exit.Cannot {
 			return failed
 		}
@@ -164,21 +182,44 @@ func (v *queueWorkVerb) loop(ctx context.Context, q recipes.Consumer) error {
 	}
 }
 
-// handle runs the command for one element, and acknowledges the element. Its error is the
-// reason to deliver the element again. It has the code exit.Cannot if the command can be
-// started for no element, for example because it is being upgraded. A worker that went on
-// would soon make each element a dead letter.
-func (v *queueWorkVerb) handle(d recipes.Delivery) error {
-	defer v.served.Granted(v.path, d)()
-	lost := d.Done()
-	argv, stdin := v.argv, io.Reader(strings.NewReader(string(d.Element().Data)))
-	if v.argument {
-		argv, stdin = append(argv[:len(argv):len(argv)], string(d.Element().Data)), strings.NewReader("")
+// process runs the command for elements that were received together, and acknowledges them. Its error
+// is the reason why some were given back.
+func (v *queueWorkVerb) process(q recipes.Consumer, received []recipes.Delivery) error {
+	if failed := v.handle(received); failed != nil {
+		for _, d := range received {
+			v.giveBack(d, failed)
+		}
+		return failed
 	}
-	j, remove, err := v.relay.StartBeside(v.program, argv, []string{
-		tokenEnv + "=" + strconv.FormatInt(int64(d.Token()), 10), znodeEnv + "=" + d.Znode(), pathEnv + "=" + v.path,
-		elementEnv + "=" + string(d.Element().ID), attemptEnv + "=" + strconv.Itoa(d.Attempt()),
-	}, v.life, func() bool { return d.Err() == nil }, stdin)
+	acking, cancel := context.WithTimeout(context.Background(), verb.CloseTimeout)
+	defer cancel()
+	_ = q.AckMany(acking, received...)
+	var failed error
+	for _, d := range received {
+		if err := d.Ack(acking); err != nil { // the result of this one
+			failed = fmt.Errorf("the command was successful, but the element could not be removed: %w", err)
+			v.giveBack(d, failed)
+			continue
+		}
+		v.t.Event(v.event("acknowledged", d, ""), "")
+	}
+	return failed
+}
+
+// handle runs the command. Its error is the reason to deliver the elements again. It has the code
+// exit.Cannot if the command can be started for no element, for example because it is being
+// upgraded. A worker that went on would soon make each element a dead letter.
+func (v *queueWorkVerb) handle(received []recipes.Delivery) error {
+	for _, d := range received {
+		defer v.served.Granted(v.path, d)()
+	}
+	lost, stop := anyLost(received)
+	defer stop()
+	argv, env, stdin, err := v.command(received)
+	if err != nil {
+		return err
+	}
+	j, remove, err := v.relay.StartBeside(v.program, argv, env, v.life, func() bool { return loss(received) == nil }, stdin)
 	unfit := v.argument && (errors.Is(err, syscall.E2BIG) || errors.Is(err, syscall.EINVAL)) // data that no argument may be
 	switch {
 	case unfit:
@@ -188,24 +229,75 @@ func (v *queueWorkVerb) handle(d recipes.Delivery) error {
 	}
 	defer remove()
 	defer v.reportDenied(j, v.t)()
-	select { // after a signal too, without a time limit: the claim is held
+	select { // after a signal too, without a time limit: the claims are held
 	case <-j.Exited():
 	case <-lost:
 	}
-	if d.Err() != nil {
+	if err := loss(received); err != nil {
 		j.End(v.grace, func(bool) {}, nil)
-		return fmt.Errorf("the claim was lost: %w", d.Err())
+		return fmt.Errorf("the claim was lost: %w", err)
 	}
 	if code := j.ExitCode(); code != 0 {
 		return fmt.Errorf("the command has ended with exit code %d", code)
 	}
-	acking, cancel := context.WithTimeout(context.Background(), verb.CloseTimeout)
-	defer cancel()
-	if err := d.Ack(acking); err != nil {
-		return fmt.Errorf("the command was successful, but the element could not be removed: %w", err)
-	}
-	v.t.Event(v.event("acknowledged", d, ""), "")
 	return nil
+}
+
+// command returns the arguments, the variables and the stdin of the command.
+func (v *queueWorkVerb) command(received []recipes.Delivery) (argv, env []string, stdin io.Reader, err error) {
+	first := received[0]
+	env = []string{
+		tokenEnv + "=" + strconv.FormatInt(int64(first.Token()), 10), znodeEnv + "=" + first.Znode(), pathEnv + "=" + v.path,
+	}
+	if v.batch > 1 {
+		var lines bytes.Buffer
+		encoder := json.NewEncoder(&lines)
+		for _, d := range received {
+			err = cmp.Or(err, encoder.Encode(struct {
+				verb.Element
+				Attempt int `json:"attempt"`
+			}{verb.ElementInJSON(d.Element()), d.Attempt()}))
+		}
+		return v.argv, env, &lines, err
+	}
+	env = append(env, elementEnv+"="+string(first.Element().ID), attemptEnv+"="+strconv.Itoa(first.Attempt()))
+	data := string(first.Element().Data)
+	if v.argument {
+		return append(v.argv[:len(v.argv):len(v.argv)], data), env, strings.NewReader(""), nil
+	}
+	return v.argv, env, strings.NewReader(data), nil
+}
+
+// loss returns why the claim of one of the deliveries was lost, or nil.
+func loss(received []recipes.Delivery) error {
+	for _, d := range received {
+		if err := d.Err(); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// anyLost returns a channel that is closed when the claim of one of the deliveries is lost. The caller
+// must call stop.
+func anyLost(received []recipes.Delivery) (lost <-chan struct{}, stop func()) {
+	if len(received) == 1 {
+		return received[0].Done(), func() {}
+	}
+	any, ended := make(chan struct{}), make(chan struct{})
+	var once sync.Once
+	var watches sync.WaitGroup
+	for _, d := range received {
+		done := d.Done()
+		watches.Go(func() {
+			select {
+			case <-done:
+				once.Do(func() { close(any) })
+			case <-ended:
+			}
+		})
+	}
+	return any, func() { close(ended); watches.Wait() }
 }
 
 // giveBack gives an element back, to be delivered again or to become a dead letter, and

@@ -319,8 +319,22 @@ type TakeElementRequest struct {
 	RequestId string `protobuf:"bytes,2,opt,name=request_id,json=requestId,proto3" json:"request_id,omitempty"`
 	Path      string `protobuf:"bytes,3,opt,name=path,proto3" json:"path,omitempty"`
 	// As AcquireRequest.dialect.
-	Dialect       string `protobuf:"bytes,4,opt,name=dialect,proto3" json:"dialect,omitempty"`
-	Queue         *Queue `protobuf:"bytes,5,opt,name=queue,proto3" json:"queue,omitempty"`
+	Dialect string `protobuf:"bytes,4,opt,name=dialect,proto3" json:"dialect,omitempty"`
+	Queue   *Queue `protobuf:"bytes,5,opt,name=queue,proto3" json:"queue,omitempty"`
+	// The most elements to take in one transaction; 0 means 1. Fewer are taken if there are
+	// fewer, or if more would not fit into a packet.
+	Max int32 `protobuf:"varint,6,opt,name=max,proto3" json:"max,omitempty"`
+	// Keep the elements in a receipt in ZooKeeper, in the same transaction, until the host
+	// has named this call in received. If the plugin ends before the call is answered, and
+	// another one resumes the session, the host repeats the call with resumed.
+	Receipt bool `protobuf:"varint,7,opt,name=receipt,proto3" json:"receipt,omitempty"`
+	// The request ids of calls with a receipt that were answered, each once. Their receipts
+	// are used again.
+	Received []string `protobuf:"bytes,8,rep,name=received,proto3" json:"received,omitempty"`
+	// In a resumed session, before DropRest: return the elements that the call with this
+	// request id has taken in another plugin. NOT_HELD: it has taken none, and never will.
+	// Then, and if the host does not call before DropRest, the receipt is deleted.
+	Resumed       bool `protobuf:"varint,9,opt,name=resumed,proto3" json:"resumed,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -390,9 +404,44 @@ func (x *TakeElementRequest) GetQueue() *Queue {
 	return nil
 }
 
+func (x *TakeElementRequest) GetMax() int32 {
+	if x != nil {
+		return x.Max
+	}
+	return 0
+}
+
+func (x *TakeElementRequest) GetReceipt() bool {
+	if x != nil {
+		return x.Receipt
+	}
+	return false
+}
+
+func (x *TakeElementRequest) GetReceived() []string {
+	if x != nil {
+		return x.Received
+	}
+	return nil
+}
+
+func (x *TakeElementRequest) GetResumed() bool {
+	if x != nil {
+		return x.Resumed
+	}
+	return false
+}
+
 type TakeElementResponse struct {
-	state         protoimpl.MessageState `protogen:"open.v1"`
-	Element       *Element               `protobuf:"bytes,1,opt,name=element,proto3" json:"element,omitempty"`
+	state protoimpl.MessageState `protogen:"open.v1"`
+	// The first element.
+	Element *Element `protobuf:"bytes,1,opt,name=element,proto3" json:"element,omitempty"`
+	// Those after it, in order.
+	Others []*Element `protobuf:"bytes,2,rep,name=others,proto3" json:"others,omitempty"`
+	// An early part of the answer (Call.early) has the names of the elements that the plugin
+	// is about to delete, as text for the error of a call that is cut off. A later part
+	// replaces it.
+	Deleting      string `protobuf:"bytes,3,opt,name=deleting,proto3" json:"deleting,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -434,6 +483,224 @@ func (x *TakeElementResponse) GetElement() *Element {
 	return nil
 }
 
+func (x *TakeElementResponse) GetOthers() []*Element {
+	if x != nil {
+		return x.Others
+	}
+	return nil
+}
+
+func (x *TakeElementResponse) GetDeleting() string {
+	if x != nil {
+		return x.Deleting
+	}
+	return ""
+}
+
+// ReceiveElementsRequest asks for deliveries.
+type ReceiveElementsRequest struct {
+	state   protoimpl.MessageState `protogen:"open.v1"`
+	Session string                 `protobuf:"bytes,1,opt,name=session,proto3" json:"session,omitempty"`
+	// As TakeElementRequest.request_id.
+	RequestId string `protobuf:"bytes,2,opt,name=request_id,json=requestId,proto3" json:"request_id,omitempty"`
+	Path      string `protobuf:"bytes,3,opt,name=path,proto3" json:"path,omitempty"`
+	// As AcquireRequest.dialect.
+	Dialect string `protobuf:"bytes,4,opt,name=dialect,proto3" json:"dialect,omitempty"`
+	Queue   *Queue `protobuf:"bytes,5,opt,name=queue,proto3" json:"queue,omitempty"`
+	// As TakeElementRequest.max.
+	Max           int32 `protobuf:"varint,6,opt,name=max,proto3" json:"max,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *ReceiveElementsRequest) Reset() {
+	*x = ReceiveElementsRequest{}
+	mi := &file_zkrecipes_v1_queue_proto_msgTypes[6]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *ReceiveElementsRequest) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*ReceiveElementsRequest) ProtoMessage() {}
+
+func (x *ReceiveElementsRequest) ProtoReflect() protoreflect.Message {
+	mi := &file_zkrecipes_v1_queue_proto_msgTypes[6]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use ReceiveElementsRequest.ProtoReflect.Descriptor instead.
+func (*ReceiveElementsRequest) Descriptor() ([]byte, []int) {
+	return file_zkrecipes_v1_queue_proto_rawDescGZIP(), []int{6}
+}
+
+func (x *ReceiveElementsRequest) GetSession() string {
+	if x != nil {
+		return x.Session
+	}
+	return ""
+}
+
+func (x *ReceiveElementsRequest) GetRequestId() string {
+	if x != nil {
+		return x.RequestId
+	}
+	return ""
+}
+
+func (x *ReceiveElementsRequest) GetPath() string {
+	if x != nil {
+		return x.Path
+	}
+	return ""
+}
+
+func (x *ReceiveElementsRequest) GetDialect() string {
+	if x != nil {
+		return x.Dialect
+	}
+	return ""
+}
+
+func (x *ReceiveElementsRequest) GetQueue() *Queue {
+	if x != nil {
+		return x.Queue
+	}
+	return nil
+}
+
+func (x *ReceiveElementsRequest) GetMax() int32 {
+	if x != nil {
+		return x.Max
+	}
+	return 0
+}
+
+type ReceiveElementsResponse struct {
+	state protoimpl.MessageState `protogen:"open.v1"`
+	// In order.
+	Elements      []*ReceivedElement `protobuf:"bytes,1,rep,name=elements,proto3" json:"elements,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *ReceiveElementsResponse) Reset() {
+	*x = ReceiveElementsResponse{}
+	mi := &file_zkrecipes_v1_queue_proto_msgTypes[7]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *ReceiveElementsResponse) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*ReceiveElementsResponse) ProtoMessage() {}
+
+func (x *ReceiveElementsResponse) ProtoReflect() protoreflect.Message {
+	mi := &file_zkrecipes_v1_queue_proto_msgTypes[7]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use ReceiveElementsResponse.ProtoReflect.Descriptor instead.
+func (*ReceiveElementsResponse) Descriptor() ([]byte, []int) {
+	return file_zkrecipes_v1_queue_proto_rawDescGZIP(), []int{7}
+}
+
+func (x *ReceiveElementsResponse) GetElements() []*ReceivedElement {
+	if x != nil {
+		return x.Elements
+	}
+	return nil
+}
+
+// ReceivedElement is one of several deliveries.
+type ReceivedElement struct {
+	state protoimpl.MessageState `protogen:"open.v1"`
+	// The claim, as in Grant.
+	Token   int64    `protobuf:"varint,1,opt,name=token,proto3" json:"token,omitempty"`
+	Znode   string   `protobuf:"bytes,2,opt,name=znode,proto3" json:"znode,omitempty"`
+	Element *Element `protobuf:"bytes,3,opt,name=element,proto3" json:"element,omitempty"`
+	// As Delivery.attempt.
+	Attempt       int32 `protobuf:"varint,4,opt,name=attempt,proto3" json:"attempt,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *ReceivedElement) Reset() {
+	*x = ReceivedElement{}
+	mi := &file_zkrecipes_v1_queue_proto_msgTypes[8]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *ReceivedElement) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*ReceivedElement) ProtoMessage() {}
+
+func (x *ReceivedElement) ProtoReflect() protoreflect.Message {
+	mi := &file_zkrecipes_v1_queue_proto_msgTypes[8]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use ReceivedElement.ProtoReflect.Descriptor instead.
+func (*ReceivedElement) Descriptor() ([]byte, []int) {
+	return file_zkrecipes_v1_queue_proto_rawDescGZIP(), []int{8}
+}
+
+func (x *ReceivedElement) GetToken() int64 {
+	if x != nil {
+		return x.Token
+	}
+	return 0
+}
+
+func (x *ReceivedElement) GetZnode() string {
+	if x != nil {
+		return x.Znode
+	}
+	return ""
+}
+
+func (x *ReceivedElement) GetElement() *Element {
+	if x != nil {
+		return x.Element
+	}
+	return nil
+}
+
+func (x *ReceivedElement) GetAttempt() int32 {
+	if x != nil {
+		return x.Attempt
+	}
+	return 0
+}
+
 // AcknowledgeElementRequest names a delivery.
 type AcknowledgeElementRequest struct {
 	state         protoimpl.MessageState `protogen:"open.v1"`
@@ -445,7 +712,7 @@ type AcknowledgeElementRequest struct {
 
 func (x *AcknowledgeElementRequest) Reset() {
 	*x = AcknowledgeElementRequest{}
-	mi := &file_zkrecipes_v1_queue_proto_msgTypes[6]
+	mi := &file_zkrecipes_v1_queue_proto_msgTypes[9]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -457,7 +724,7 @@ func (x *AcknowledgeElementRequest) String() string {
 func (*AcknowledgeElementRequest) ProtoMessage() {}
 
 func (x *AcknowledgeElementRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_zkrecipes_v1_queue_proto_msgTypes[6]
+	mi := &file_zkrecipes_v1_queue_proto_msgTypes[9]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -470,7 +737,7 @@ func (x *AcknowledgeElementRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use AcknowledgeElementRequest.ProtoReflect.Descriptor instead.
 func (*AcknowledgeElementRequest) Descriptor() ([]byte, []int) {
-	return file_zkrecipes_v1_queue_proto_rawDescGZIP(), []int{6}
+	return file_zkrecipes_v1_queue_proto_rawDescGZIP(), []int{9}
 }
 
 func (x *AcknowledgeElementRequest) GetSession() string {
@@ -495,7 +762,7 @@ type AcknowledgeElementResponse struct {
 
 func (x *AcknowledgeElementResponse) Reset() {
 	*x = AcknowledgeElementResponse{}
-	mi := &file_zkrecipes_v1_queue_proto_msgTypes[7]
+	mi := &file_zkrecipes_v1_queue_proto_msgTypes[10]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -507,7 +774,7 @@ func (x *AcknowledgeElementResponse) String() string {
 func (*AcknowledgeElementResponse) ProtoMessage() {}
 
 func (x *AcknowledgeElementResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_zkrecipes_v1_queue_proto_msgTypes[7]
+	mi := &file_zkrecipes_v1_queue_proto_msgTypes[10]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -520,7 +787,132 @@ func (x *AcknowledgeElementResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use AcknowledgeElementResponse.ProtoReflect.Descriptor instead.
 func (*AcknowledgeElementResponse) Descriptor() ([]byte, []int) {
-	return file_zkrecipes_v1_queue_proto_rawDescGZIP(), []int{7}
+	return file_zkrecipes_v1_queue_proto_rawDescGZIP(), []int{10}
+}
+
+// AcknowledgeElementsRequest names deliveries of a queue.
+type AcknowledgeElementsRequest struct {
+	state   protoimpl.MessageState `protogen:"open.v1"`
+	Session string                 `protobuf:"bytes,1,opt,name=session,proto3" json:"session,omitempty"`
+	Path    string                 `protobuf:"bytes,2,opt,name=path,proto3" json:"path,omitempty"`
+	// As AcquireRequest.dialect.
+	Dialect string `protobuf:"bytes,3,opt,name=dialect,proto3" json:"dialect,omitempty"`
+	Queue   *Queue `protobuf:"bytes,4,opt,name=queue,proto3" json:"queue,omitempty"`
+	// At least one.
+	RequestIds    []string `protobuf:"bytes,5,rep,name=request_ids,json=requestIds,proto3" json:"request_ids,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *AcknowledgeElementsRequest) Reset() {
+	*x = AcknowledgeElementsRequest{}
+	mi := &file_zkrecipes_v1_queue_proto_msgTypes[11]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *AcknowledgeElementsRequest) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*AcknowledgeElementsRequest) ProtoMessage() {}
+
+func (x *AcknowledgeElementsRequest) ProtoReflect() protoreflect.Message {
+	mi := &file_zkrecipes_v1_queue_proto_msgTypes[11]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use AcknowledgeElementsRequest.ProtoReflect.Descriptor instead.
+func (*AcknowledgeElementsRequest) Descriptor() ([]byte, []int) {
+	return file_zkrecipes_v1_queue_proto_rawDescGZIP(), []int{11}
+}
+
+func (x *AcknowledgeElementsRequest) GetSession() string {
+	if x != nil {
+		return x.Session
+	}
+	return ""
+}
+
+func (x *AcknowledgeElementsRequest) GetPath() string {
+	if x != nil {
+		return x.Path
+	}
+	return ""
+}
+
+func (x *AcknowledgeElementsRequest) GetDialect() string {
+	if x != nil {
+		return x.Dialect
+	}
+	return ""
+}
+
+func (x *AcknowledgeElementsRequest) GetQueue() *Queue {
+	if x != nil {
+		return x.Queue
+	}
+	return nil
+}
+
+func (x *AcknowledgeElementsRequest) GetRequestIds() []string {
+	if x != nil {
+		return x.RequestIds
+	}
+	return nil
+}
+
+type AcknowledgeElementsResponse struct {
+	state protoimpl.MessageState `protogen:"open.v1"`
+	// The result of each delivery, in the order of the request. Without a reason: the
+	// element is deleted.
+	Results       []*Failure `protobuf:"bytes,1,rep,name=results,proto3" json:"results,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *AcknowledgeElementsResponse) Reset() {
+	*x = AcknowledgeElementsResponse{}
+	mi := &file_zkrecipes_v1_queue_proto_msgTypes[12]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *AcknowledgeElementsResponse) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*AcknowledgeElementsResponse) ProtoMessage() {}
+
+func (x *AcknowledgeElementsResponse) ProtoReflect() protoreflect.Message {
+	mi := &file_zkrecipes_v1_queue_proto_msgTypes[12]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use AcknowledgeElementsResponse.ProtoReflect.Descriptor instead.
+func (*AcknowledgeElementsResponse) Descriptor() ([]byte, []int) {
+	return file_zkrecipes_v1_queue_proto_rawDescGZIP(), []int{12}
+}
+
+func (x *AcknowledgeElementsResponse) GetResults() []*Failure {
+	if x != nil {
+		return x.Results
+	}
+	return nil
 }
 
 // PeekElementRequest names a queue.
@@ -537,7 +929,7 @@ type PeekElementRequest struct {
 
 func (x *PeekElementRequest) Reset() {
 	*x = PeekElementRequest{}
-	mi := &file_zkrecipes_v1_queue_proto_msgTypes[8]
+	mi := &file_zkrecipes_v1_queue_proto_msgTypes[13]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -549,7 +941,7 @@ func (x *PeekElementRequest) String() string {
 func (*PeekElementRequest) ProtoMessage() {}
 
 func (x *PeekElementRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_zkrecipes_v1_queue_proto_msgTypes[8]
+	mi := &file_zkrecipes_v1_queue_proto_msgTypes[13]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -562,7 +954,7 @@ func (x *PeekElementRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use PeekElementRequest.ProtoReflect.Descriptor instead.
 func (*PeekElementRequest) Descriptor() ([]byte, []int) {
-	return file_zkrecipes_v1_queue_proto_rawDescGZIP(), []int{8}
+	return file_zkrecipes_v1_queue_proto_rawDescGZIP(), []int{13}
 }
 
 func (x *PeekElementRequest) GetSession() string {
@@ -602,7 +994,7 @@ type PeekElementResponse struct {
 
 func (x *PeekElementResponse) Reset() {
 	*x = PeekElementResponse{}
-	mi := &file_zkrecipes_v1_queue_proto_msgTypes[9]
+	mi := &file_zkrecipes_v1_queue_proto_msgTypes[14]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -614,7 +1006,7 @@ func (x *PeekElementResponse) String() string {
 func (*PeekElementResponse) ProtoMessage() {}
 
 func (x *PeekElementResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_zkrecipes_v1_queue_proto_msgTypes[9]
+	mi := &file_zkrecipes_v1_queue_proto_msgTypes[14]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -627,7 +1019,7 @@ func (x *PeekElementResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use PeekElementResponse.ProtoReflect.Descriptor instead.
 func (*PeekElementResponse) Descriptor() ([]byte, []int) {
-	return file_zkrecipes_v1_queue_proto_rawDescGZIP(), []int{9}
+	return file_zkrecipes_v1_queue_proto_rawDescGZIP(), []int{14}
 }
 
 func (x *PeekElementResponse) GetElement() *Element {
@@ -651,7 +1043,7 @@ type CountElementsRequest struct {
 
 func (x *CountElementsRequest) Reset() {
 	*x = CountElementsRequest{}
-	mi := &file_zkrecipes_v1_queue_proto_msgTypes[10]
+	mi := &file_zkrecipes_v1_queue_proto_msgTypes[15]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -663,7 +1055,7 @@ func (x *CountElementsRequest) String() string {
 func (*CountElementsRequest) ProtoMessage() {}
 
 func (x *CountElementsRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_zkrecipes_v1_queue_proto_msgTypes[10]
+	mi := &file_zkrecipes_v1_queue_proto_msgTypes[15]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -676,7 +1068,7 @@ func (x *CountElementsRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use CountElementsRequest.ProtoReflect.Descriptor instead.
 func (*CountElementsRequest) Descriptor() ([]byte, []int) {
-	return file_zkrecipes_v1_queue_proto_rawDescGZIP(), []int{10}
+	return file_zkrecipes_v1_queue_proto_rawDescGZIP(), []int{15}
 }
 
 func (x *CountElementsRequest) GetSession() string {
@@ -716,7 +1108,7 @@ type CountElementsResponse struct {
 
 func (x *CountElementsResponse) Reset() {
 	*x = CountElementsResponse{}
-	mi := &file_zkrecipes_v1_queue_proto_msgTypes[11]
+	mi := &file_zkrecipes_v1_queue_proto_msgTypes[16]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -728,7 +1120,7 @@ func (x *CountElementsResponse) String() string {
 func (*CountElementsResponse) ProtoMessage() {}
 
 func (x *CountElementsResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_zkrecipes_v1_queue_proto_msgTypes[11]
+	mi := &file_zkrecipes_v1_queue_proto_msgTypes[16]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -741,7 +1133,7 @@ func (x *CountElementsResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use CountElementsResponse.ProtoReflect.Descriptor instead.
 func (*CountElementsResponse) Descriptor() ([]byte, []int) {
-	return file_zkrecipes_v1_queue_proto_rawDescGZIP(), []int{11}
+	return file_zkrecipes_v1_queue_proto_rawDescGZIP(), []int{16}
 }
 
 func (x *CountElementsResponse) GetCount() int64 {
@@ -765,7 +1157,7 @@ type ListDeadLettersRequest struct {
 
 func (x *ListDeadLettersRequest) Reset() {
 	*x = ListDeadLettersRequest{}
-	mi := &file_zkrecipes_v1_queue_proto_msgTypes[12]
+	mi := &file_zkrecipes_v1_queue_proto_msgTypes[17]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -777,7 +1169,7 @@ func (x *ListDeadLettersRequest) String() string {
 func (*ListDeadLettersRequest) ProtoMessage() {}
 
 func (x *ListDeadLettersRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_zkrecipes_v1_queue_proto_msgTypes[12]
+	mi := &file_zkrecipes_v1_queue_proto_msgTypes[17]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -790,7 +1182,7 @@ func (x *ListDeadLettersRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ListDeadLettersRequest.ProtoReflect.Descriptor instead.
 func (*ListDeadLettersRequest) Descriptor() ([]byte, []int) {
-	return file_zkrecipes_v1_queue_proto_rawDescGZIP(), []int{12}
+	return file_zkrecipes_v1_queue_proto_rawDescGZIP(), []int{17}
 }
 
 func (x *ListDeadLettersRequest) GetSession() string {
@@ -830,7 +1222,7 @@ type ListDeadLettersResponse struct {
 
 func (x *ListDeadLettersResponse) Reset() {
 	*x = ListDeadLettersResponse{}
-	mi := &file_zkrecipes_v1_queue_proto_msgTypes[13]
+	mi := &file_zkrecipes_v1_queue_proto_msgTypes[18]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -842,7 +1234,7 @@ func (x *ListDeadLettersResponse) String() string {
 func (*ListDeadLettersResponse) ProtoMessage() {}
 
 func (x *ListDeadLettersResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_zkrecipes_v1_queue_proto_msgTypes[13]
+	mi := &file_zkrecipes_v1_queue_proto_msgTypes[18]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -855,7 +1247,7 @@ func (x *ListDeadLettersResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ListDeadLettersResponse.ProtoReflect.Descriptor instead.
 func (*ListDeadLettersResponse) Descriptor() ([]byte, []int) {
-	return file_zkrecipes_v1_queue_proto_rawDescGZIP(), []int{13}
+	return file_zkrecipes_v1_queue_proto_rawDescGZIP(), []int{18}
 }
 
 func (x *ListDeadLettersResponse) GetElements() []*Element {
@@ -869,7 +1261,7 @@ var File_zkrecipes_v1_queue_proto protoreflect.FileDescriptor
 
 const file_zkrecipes_v1_queue_proto_rawDesc = "" +
 	"\n" +
-	"\x18zkrecipes/v1/queue.proto\x12\fzkrecipes.v1\x1a\x1fgoogle/protobuf/timestamp.proto\"\x84\x01\n" +
+	"\x18zkrecipes/v1/queue.proto\x12\fzkrecipes.v1\x1a\x1fgoogle/protobuf/timestamp.proto\x1a\x1azkrecipes/v1/failure.proto\"\x84\x01\n" +
 	"\x05Queue\x12\x1a\n" +
 	"\bpriority\x18\x01 \x01(\bR\bpriority\x12\x1c\n" +
 	"\tephemeral\x18\x02 \x01(\bR\tephemeral\x12\x1a\n" +
@@ -890,21 +1282,51 @@ const file_zkrecipes_v1_queue_proto_rawDesc = "" +
 	"\n" +
 	"request_id\x18\a \x01(\tR\trequestId\"'\n" +
 	"\x13PutElementsResponse\x12\x10\n" +
-	"\x03ids\x18\x01 \x03(\tR\x03ids\"\xa6\x01\n" +
+	"\x03ids\x18\x01 \x03(\tR\x03ids\"\x88\x02\n" +
 	"\x12TakeElementRequest\x12\x18\n" +
 	"\asession\x18\x01 \x01(\tR\asession\x12\x1d\n" +
 	"\n" +
 	"request_id\x18\x02 \x01(\tR\trequestId\x12\x12\n" +
 	"\x04path\x18\x03 \x01(\tR\x04path\x12\x18\n" +
 	"\adialect\x18\x04 \x01(\tR\adialect\x12)\n" +
-	"\x05queue\x18\x05 \x01(\v2\x13.zkrecipes.v1.QueueR\x05queue\"F\n" +
+	"\x05queue\x18\x05 \x01(\v2\x13.zkrecipes.v1.QueueR\x05queue\x12\x10\n" +
+	"\x03max\x18\x06 \x01(\x05R\x03max\x12\x18\n" +
+	"\areceipt\x18\a \x01(\bR\areceipt\x12\x1a\n" +
+	"\breceived\x18\b \x03(\tR\breceived\x12\x18\n" +
+	"\aresumed\x18\t \x01(\bR\aresumed\"\x91\x01\n" +
 	"\x13TakeElementResponse\x12/\n" +
-	"\aelement\x18\x01 \x01(\v2\x15.zkrecipes.v1.ElementR\aelement\"T\n" +
+	"\aelement\x18\x01 \x01(\v2\x15.zkrecipes.v1.ElementR\aelement\x12-\n" +
+	"\x06others\x18\x02 \x03(\v2\x15.zkrecipes.v1.ElementR\x06others\x12\x1a\n" +
+	"\bdeleting\x18\x03 \x01(\tR\bdeleting\"\xbc\x01\n" +
+	"\x16ReceiveElementsRequest\x12\x18\n" +
+	"\asession\x18\x01 \x01(\tR\asession\x12\x1d\n" +
+	"\n" +
+	"request_id\x18\x02 \x01(\tR\trequestId\x12\x12\n" +
+	"\x04path\x18\x03 \x01(\tR\x04path\x12\x18\n" +
+	"\adialect\x18\x04 \x01(\tR\adialect\x12)\n" +
+	"\x05queue\x18\x05 \x01(\v2\x13.zkrecipes.v1.QueueR\x05queue\x12\x10\n" +
+	"\x03max\x18\x06 \x01(\x05R\x03max\"T\n" +
+	"\x17ReceiveElementsResponse\x129\n" +
+	"\belements\x18\x01 \x03(\v2\x1d.zkrecipes.v1.ReceivedElementR\belements\"\x88\x01\n" +
+	"\x0fReceivedElement\x12\x14\n" +
+	"\x05token\x18\x01 \x01(\x03R\x05token\x12\x14\n" +
+	"\x05znode\x18\x02 \x01(\tR\x05znode\x12/\n" +
+	"\aelement\x18\x03 \x01(\v2\x15.zkrecipes.v1.ElementR\aelement\x12\x18\n" +
+	"\aattempt\x18\x04 \x01(\x05R\aattempt\"T\n" +
 	"\x19AcknowledgeElementRequest\x12\x18\n" +
 	"\asession\x18\x01 \x01(\tR\asession\x12\x1d\n" +
 	"\n" +
 	"request_id\x18\x02 \x01(\tR\trequestId\"\x1c\n" +
-	"\x1aAcknowledgeElementResponse\"\x87\x01\n" +
+	"\x1aAcknowledgeElementResponse\"\xb0\x01\n" +
+	"\x1aAcknowledgeElementsRequest\x12\x18\n" +
+	"\asession\x18\x01 \x01(\tR\asession\x12\x12\n" +
+	"\x04path\x18\x02 \x01(\tR\x04path\x12\x18\n" +
+	"\adialect\x18\x03 \x01(\tR\adialect\x12)\n" +
+	"\x05queue\x18\x04 \x01(\v2\x13.zkrecipes.v1.QueueR\x05queue\x12\x1f\n" +
+	"\vrequest_ids\x18\x05 \x03(\tR\n" +
+	"requestIds\"N\n" +
+	"\x1bAcknowledgeElementsResponse\x12/\n" +
+	"\aresults\x18\x01 \x03(\v2\x15.zkrecipes.v1.FailureR\aresults\"\x87\x01\n" +
 	"\x12PeekElementRequest\x12\x18\n" +
 	"\asession\x18\x01 \x01(\tR\asession\x12\x12\n" +
 	"\x04path\x18\x02 \x01(\tR\x04path\x12\x18\n" +
@@ -925,11 +1347,13 @@ const file_zkrecipes_v1_queue_proto_rawDesc = "" +
 	"\adialect\x18\x03 \x01(\tR\adialect\x12)\n" +
 	"\x05queue\x18\x04 \x01(\v2\x13.zkrecipes.v1.QueueR\x05queue\"L\n" +
 	"\x17ListDeadLettersResponse\x121\n" +
-	"\belements\x18\x01 \x03(\v2\x15.zkrecipes.v1.ElementR\belements2\xad\x04\n" +
+	"\belements\x18\x01 \x03(\v2\x15.zkrecipes.v1.ElementR\belements2\xf9\x05\n" +
 	"\fQueueService\x12R\n" +
 	"\vPutElements\x12 .zkrecipes.v1.PutElementsRequest\x1a!.zkrecipes.v1.PutElementsResponse\x12R\n" +
-	"\vTakeElement\x12 .zkrecipes.v1.TakeElementRequest\x1a!.zkrecipes.v1.TakeElementResponse\x12g\n" +
-	"\x12AcknowledgeElement\x12'.zkrecipes.v1.AcknowledgeElementRequest\x1a(.zkrecipes.v1.AcknowledgeElementResponse\x12R\n" +
+	"\vTakeElement\x12 .zkrecipes.v1.TakeElementRequest\x1a!.zkrecipes.v1.TakeElementResponse\x12^\n" +
+	"\x0fReceiveElements\x12$.zkrecipes.v1.ReceiveElementsRequest\x1a%.zkrecipes.v1.ReceiveElementsResponse\x12g\n" +
+	"\x12AcknowledgeElement\x12'.zkrecipes.v1.AcknowledgeElementRequest\x1a(.zkrecipes.v1.AcknowledgeElementResponse\x12j\n" +
+	"\x13AcknowledgeElements\x12(.zkrecipes.v1.AcknowledgeElementsRequest\x1a).zkrecipes.v1.AcknowledgeElementsResponse\x12R\n" +
 	"\vPeekElement\x12 .zkrecipes.v1.PeekElementRequest\x1a!.zkrecipes.v1.PeekElementResponse\x12X\n" +
 	"\rCountElements\x12\".zkrecipes.v1.CountElementsRequest\x1a#.zkrecipes.v1.CountElementsResponse\x12^\n" +
 	"\x0fListDeadLetters\x12$.zkrecipes.v1.ListDeadLettersRequest\x1a%.zkrecipes.v1.ListDeadLettersResponseBFZDgithub.com/zkrecipes/zkrecipes/plugin/proto/zkrecipes/v1;zkrecipesv1b\x06proto3"
@@ -946,51 +1370,67 @@ func file_zkrecipes_v1_queue_proto_rawDescGZIP() []byte {
 	return file_zkrecipes_v1_queue_proto_rawDescData
 }
 
-var file_zkrecipes_v1_queue_proto_msgTypes = make([]protoimpl.MessageInfo, 14)
+var file_zkrecipes_v1_queue_proto_msgTypes = make([]protoimpl.MessageInfo, 19)
 var file_zkrecipes_v1_queue_proto_goTypes = []any{
-	(*Queue)(nil),                      // 0: zkrecipes.v1.Queue
-	(*Element)(nil),                    // 1: zkrecipes.v1.Element
-	(*PutElementsRequest)(nil),         // 2: zkrecipes.v1.PutElementsRequest
-	(*PutElementsResponse)(nil),        // 3: zkrecipes.v1.PutElementsResponse
-	(*TakeElementRequest)(nil),         // 4: zkrecipes.v1.TakeElementRequest
-	(*TakeElementResponse)(nil),        // 5: zkrecipes.v1.TakeElementResponse
-	(*AcknowledgeElementRequest)(nil),  // 6: zkrecipes.v1.AcknowledgeElementRequest
-	(*AcknowledgeElementResponse)(nil), // 7: zkrecipes.v1.AcknowledgeElementResponse
-	(*PeekElementRequest)(nil),         // 8: zkrecipes.v1.PeekElementRequest
-	(*PeekElementResponse)(nil),        // 9: zkrecipes.v1.PeekElementResponse
-	(*CountElementsRequest)(nil),       // 10: zkrecipes.v1.CountElementsRequest
-	(*CountElementsResponse)(nil),      // 11: zkrecipes.v1.CountElementsResponse
-	(*ListDeadLettersRequest)(nil),     // 12: zkrecipes.v1.ListDeadLettersRequest
-	(*ListDeadLettersResponse)(nil),    // 13: zkrecipes.v1.ListDeadLettersResponse
-	(*timestamppb.Timestamp)(nil),      // 14: google.protobuf.Timestamp
+	(*Queue)(nil),                       // 0: zkrecipes.v1.Queue
+	(*Element)(nil),                     // 1: zkrecipes.v1.Element
+	(*PutElementsRequest)(nil),          // 2: zkrecipes.v1.PutElementsRequest
+	(*PutElementsResponse)(nil),         // 3: zkrecipes.v1.PutElementsResponse
+	(*TakeElementRequest)(nil),          // 4: zkrecipes.v1.TakeElementRequest
+	(*TakeElementResponse)(nil),         // 5: zkrecipes.v1.TakeElementResponse
+	(*ReceiveElementsRequest)(nil),      // 6: zkrecipes.v1.ReceiveElementsRequest
+	(*ReceiveElementsResponse)(nil),     // 7: zkrecipes.v1.ReceiveElementsResponse
+	(*ReceivedElement)(nil),             // 8: zkrecipes.v1.ReceivedElement
+	(*AcknowledgeElementRequest)(nil),   // 9: zkrecipes.v1.AcknowledgeElementRequest
+	(*AcknowledgeElementResponse)(nil),  // 10: zkrecipes.v1.AcknowledgeElementResponse
+	(*AcknowledgeElementsRequest)(nil),  // 11: zkrecipes.v1.AcknowledgeElementsRequest
+	(*AcknowledgeElementsResponse)(nil), // 12: zkrecipes.v1.AcknowledgeElementsResponse
+	(*PeekElementRequest)(nil),          // 13: zkrecipes.v1.PeekElementRequest
+	(*PeekElementResponse)(nil),         // 14: zkrecipes.v1.PeekElementResponse
+	(*CountElementsRequest)(nil),        // 15: zkrecipes.v1.CountElementsRequest
+	(*CountElementsResponse)(nil),       // 16: zkrecipes.v1.CountElementsResponse
+	(*ListDeadLettersRequest)(nil),      // 17: zkrecipes.v1.ListDeadLettersRequest
+	(*ListDeadLettersResponse)(nil),     // 18: zkrecipes.v1.ListDeadLettersResponse
+	(*timestamppb.Timestamp)(nil),       // 19: google.protobuf.Timestamp
+	(*Failure)(nil),                     // 20: zkrecipes.v1.Failure
 }
 var file_zkrecipes_v1_queue_proto_depIdxs = []int32{
-	14, // 0: zkrecipes.v1.Element.put:type_name -> google.protobuf.Timestamp
+	19, // 0: zkrecipes.v1.Element.put:type_name -> google.protobuf.Timestamp
 	0,  // 1: zkrecipes.v1.PutElementsRequest.queue:type_name -> zkrecipes.v1.Queue
 	0,  // 2: zkrecipes.v1.TakeElementRequest.queue:type_name -> zkrecipes.v1.Queue
 	1,  // 3: zkrecipes.v1.TakeElementResponse.element:type_name -> zkrecipes.v1.Element
-	0,  // 4: zkrecipes.v1.PeekElementRequest.queue:type_name -> zkrecipes.v1.Queue
-	1,  // 5: zkrecipes.v1.PeekElementResponse.element:type_name -> zkrecipes.v1.Element
-	0,  // 6: zkrecipes.v1.CountElementsRequest.queue:type_name -> zkrecipes.v1.Queue
-	0,  // 7: zkrecipes.v1.ListDeadLettersRequest.queue:type_name -> zkrecipes.v1.Queue
-	1,  // 8: zkrecipes.v1.ListDeadLettersResponse.elements:type_name -> zkrecipes.v1.Element
-	2,  // 9: zkrecipes.v1.QueueService.PutElements:input_type -> zkrecipes.v1.PutElementsRequest
-	4,  // 10: zkrecipes.v1.QueueService.TakeElement:input_type -> zkrecipes.v1.TakeElementRequest
-	6,  // 11: zkrecipes.v1.QueueService.AcknowledgeElement:input_type -> zkrecipes.v1.AcknowledgeElementRequest
-	8,  // 12: zkrecipes.v1.QueueService.PeekElement:input_type -> zkrecipes.v1.PeekElementRequest
-	10, // 13: zkrecipes.v1.QueueService.CountElements:input_type -> zkrecipes.v1.CountElementsRequest
-	12, // 14: zkrecipes.v1.QueueService.ListDeadLetters:input_type -> zkrecipes.v1.ListDeadLettersRequest
-	3,  // 15: zkrecipes.v1.QueueService.PutElements:output_type -> zkrecipes.v1.PutElementsResponse
-	5,  // 16: zkrecipes.v1.QueueService.TakeElement:output_type -> zkrecipes.v1.TakeElementResponse
-	7,  // 17: zkrecipes.v1.QueueService.AcknowledgeElement:output_type -> zkrecipes.v1.AcknowledgeElementResponse
-	9,  // 18: zkrecipes.v1.QueueService.PeekElement:output_type -> zkrecipes.v1.PeekElementResponse
-	11, // 19: zkrecipes.v1.QueueService.CountElements:output_type -> zkrecipes.v1.CountElementsResponse
-	13, // 20: zkrecipes.v1.QueueService.ListDeadLetters:output_type -> zkrecipes.v1.ListDeadLettersResponse
-	15, // [15:21] is the sub-list for method output_type
-	9,  // [9:15] is the sub-list for method input_type
-	9,  // [9:9] is the sub-list for extension type_name
-	9,  // [9:9] is the sub-list for extension extendee
-	0,  // [0:9] is the sub-list for field type_name
+	1,  // 4: zkrecipes.v1.TakeElementResponse.others:type_name -> zkrecipes.v1.Element
+	0,  // 5: zkrecipes.v1.ReceiveElementsRequest.queue:type_name -> zkrecipes.v1.Queue
+	8,  // 6: zkrecipes.v1.ReceiveElementsResponse.elements:type_name -> zkrecipes.v1.ReceivedElement
+	1,  // 7: zkrecipes.v1.ReceivedElement.element:type_name -> zkrecipes.v1.Element
+	0,  // 8: zkrecipes.v1.AcknowledgeElementsRequest.queue:type_name -> zkrecipes.v1.Queue
+	20, // 9: zkrecipes.v1.AcknowledgeElementsResponse.results:type_name -> zkrecipes.v1.Failure
+	0,  // 10: zkrecipes.v1.PeekElementRequest.queue:type_name -> zkrecipes.v1.Queue
+	1,  // 11: zkrecipes.v1.PeekElementResponse.element:type_name -> zkrecipes.v1.Element
+	0,  // 12: zkrecipes.v1.CountElementsRequest.queue:type_name -> zkrecipes.v1.Queue
+	0,  // 13: zkrecipes.v1.ListDeadLettersRequest.queue:type_name -> zkrecipes.v1.Queue
+	1,  // 14: zkrecipes.v1.ListDeadLettersResponse.elements:type_name -> zkrecipes.v1.Element
+	2,  // 15: zkrecipes.v1.QueueService.PutElements:input_type -> zkrecipes.v1.PutElementsRequest
+	4,  // 16: zkrecipes.v1.QueueService.TakeElement:input_type -> zkrecipes.v1.TakeElementRequest
+	6,  // 17: zkrecipes.v1.QueueService.ReceiveElements:input_type -> zkrecipes.v1.ReceiveElementsRequest
+	9,  // 18: zkrecipes.v1.QueueService.AcknowledgeElement:input_type -> zkrecipes.v1.AcknowledgeElementRequest
+	11, // 19: zkrecipes.v1.QueueService.AcknowledgeElements:input_type -> zkrecipes.v1.AcknowledgeElementsRequest
+	13, // 20: zkrecipes.v1.QueueService.PeekElement:input_type -> zkrecipes.v1.PeekElementRequest
+	15, // 21: zkrecipes.v1.QueueService.CountElements:input_type -> zkrecipes.v1.CountElementsRequest
+	17, // 22: zkrecipes.v1.QueueService.ListDeadLetters:input_type -> zkrecipes.v1.ListDeadLettersRequest
+	3,  // 23: zkrecipes.v1.QueueService.PutElements:output_type -> zkrecipes.v1.PutElementsResponse
+	5,  // 24: zkrecipes.v1.QueueService.TakeElement:output_type -> zkrecipes.v1.TakeElementResponse
+	7,  // 25: zkrecipes.v1.QueueService.ReceiveElements:output_type -> zkrecipes.v1.ReceiveElementsResponse
+	10, // 26: zkrecipes.v1.QueueService.AcknowledgeElement:output_type -> zkrecipes.v1.AcknowledgeElementResponse
+	12, // 27: zkrecipes.v1.QueueService.AcknowledgeElements:output_type -> zkrecipes.v1.AcknowledgeElementsResponse
+	14, // 28: zkrecipes.v1.QueueService.PeekElement:output_type -> zkrecipes.v1.PeekElementResponse
+	16, // 29: zkrecipes.v1.QueueService.CountElements:output_type -> zkrecipes.v1.CountElementsResponse
+	18, // 30: zkrecipes.v1.QueueService.ListDeadLetters:output_type -> zkrecipes.v1.ListDeadLettersResponse
+	23, // [23:31] is the sub-list for method output_type
+	15, // [15:23] is the sub-list for method input_type
+	15, // [15:15] is the sub-list for extension type_name
+	15, // [15:15] is the sub-list for extension extendee
+	0,  // [0:15] is the sub-list for field type_name
 }
 
 func init() { file_zkrecipes_v1_queue_proto_init() }
@@ -998,13 +1438,14 @@ func file_zkrecipes_v1_queue_proto_init() {
 	if File_zkrecipes_v1_queue_proto != nil {
 		return
 	}
+	file_zkrecipes_v1_failure_proto_init()
 	type x struct{}
 	out := protoimpl.TypeBuilder{
 		File: protoimpl.DescBuilder{
 			GoPackagePath: reflect.TypeOf(x{}).PkgPath(),
 			RawDescriptor: unsafe.Slice(unsafe.StringData(file_zkrecipes_v1_queue_proto_rawDesc), len(file_zkrecipes_v1_queue_proto_rawDesc)),
 			NumEnums:      0,
-			NumMessages:   14,
+			NumMessages:   19,
 			NumExtensions: 0,
 			NumServices:   1,
 		},

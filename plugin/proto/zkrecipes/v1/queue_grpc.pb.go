@@ -19,12 +19,14 @@ import (
 const _ = grpc.SupportPackageIsVersion9
 
 const (
-	QueueService_PutElements_FullMethodName        = "/zkrecipes.v1.QueueService/PutElements"
-	QueueService_TakeElement_FullMethodName        = "/zkrecipes.v1.QueueService/TakeElement"
-	QueueService_AcknowledgeElement_FullMethodName = "/zkrecipes.v1.QueueService/AcknowledgeElement"
-	QueueService_PeekElement_FullMethodName        = "/zkrecipes.v1.QueueService/PeekElement"
-	QueueService_CountElements_FullMethodName      = "/zkrecipes.v1.QueueService/CountElements"
-	QueueService_ListDeadLetters_FullMethodName    = "/zkrecipes.v1.QueueService/ListDeadLetters"
+	QueueService_PutElements_FullMethodName         = "/zkrecipes.v1.QueueService/PutElements"
+	QueueService_TakeElement_FullMethodName         = "/zkrecipes.v1.QueueService/TakeElement"
+	QueueService_ReceiveElements_FullMethodName     = "/zkrecipes.v1.QueueService/ReceiveElements"
+	QueueService_AcknowledgeElement_FullMethodName  = "/zkrecipes.v1.QueueService/AcknowledgeElement"
+	QueueService_AcknowledgeElements_FullMethodName = "/zkrecipes.v1.QueueService/AcknowledgeElements"
+	QueueService_PeekElement_FullMethodName         = "/zkrecipes.v1.QueueService/PeekElement"
+	QueueService_CountElements_FullMethodName       = "/zkrecipes.v1.QueueService/CountElements"
+	QueueService_ListDeadLetters_FullMethodName     = "/zkrecipes.v1.QueueService/ListDeadLetters"
 )
 
 // QueueServiceClient is the client API for QueueService service.
@@ -35,24 +37,34 @@ const (
 // GrantService.Acquire receives it, Release returns it, Write writes while its claim
 // exists, Watch reports the loss of the claim, and Abandon returns a delivery whose
 // answer was lost.
-//
-// A host that wants to take an element at most once receives it, acknowledges it, and
-// only then acts on it. TakeElement is for queues whose elements cannot be received.
 type QueueServiceClient interface {
 	// PutElements appends elements in one transaction, and waits while a bounded queue is
 	// full. The plugin never repeats it: a call that is cut off has an unknown outcome. A
 	// call that waits for capacity gives up slightly before its deadline, and when its
 	// request id is abandoned. So the caller can get the answer that nothing was put.
 	PutElements(ctx context.Context, in *PutElementsRequest, opts ...grpc.CallOption) (*PutElementsResponse, error)
-	// TakeElement deletes the first element and returns it, in a dialect other than the
-	// default. It waits while the queue is empty, and gives up as PutElements does. The
-	// plugin never repeats it. A call that is cut off has an unknown outcome: the element
-	// may have been taken, and is then lost.
+	// TakeElement deletes the first element that is not claimed, or several in one
+	// transaction, and returns what it has deleted. It waits while there is none, and ends
+	// when the call is cancelled or the request id is abandoned. A host that abandons the id
+	// gets the outcome as the answer.
+	//
+	// A call that is cut off has an unknown outcome: the elements may have been taken, and
+	// are then lost. If the plugin has ended and another one resumes the session, the host
+	// can find out: see TakeElementRequest.receipt.
 	TakeElement(ctx context.Context, in *TakeElementRequest, opts ...grpc.CallOption) (*TakeElementResponse, error)
+	// ReceiveElements claims the first elements that are not claimed, in one transaction,
+	// and waits while there is none. Each is a grant as if Acquire had received it. The
+	// request id of number i, from 0, is that of the call, a slash and i. Abandon with the
+	// call's request id returns all of them, also after the answer. The plugin never repeats
+	// it; a host can, with another request id, after it has abandoned the first one.
+	ReceiveElements(ctx context.Context, in *ReceiveElementsRequest, opts ...grpc.CallOption) (*ReceiveElementsResponse, error)
 	// AcknowledgeElement deletes a received element and its claim, if the claim exists.
 	// It may be called again and then returns the result of the first call. If the call
 	// is cancelled, the acknowledgement continues.
 	AcknowledgeElement(ctx context.Context, in *AcknowledgeElementRequest, opts ...grpc.CallOption) (*AcknowledgeElementResponse, error)
+	// AcknowledgeElements is AcknowledgeElement for several elements of one queue, in one
+	// transaction for as many as fit into a packet.
+	AcknowledgeElements(ctx context.Context, in *AcknowledgeElementsRequest, opts ...grpc.CallOption) (*AcknowledgeElementsResponse, error)
 	// PeekElement returns the first element that is not claimed, or fails with
 	// EMPTY.
 	PeekElement(ctx context.Context, in *PeekElementRequest, opts ...grpc.CallOption) (*PeekElementResponse, error)
@@ -90,10 +102,30 @@ func (c *queueServiceClient) TakeElement(ctx context.Context, in *TakeElementReq
 	return out, nil
 }
 
+func (c *queueServiceClient) ReceiveElements(ctx context.Context, in *ReceiveElementsRequest, opts ...grpc.CallOption) (*ReceiveElementsResponse, error) {
+	cOpts := append([]grpc.CallOption{grpc.StaticMethod()}, opts...)
+	out := new(ReceiveElementsResponse)
+	err := c.cc.Invoke(ctx, QueueService_ReceiveElements_FullMethodName, in, out, cOpts...)
+	if err != nil {
+		return nil, err
+	}
+	return out, nil
+}
+
 func (c *queueServiceClient) AcknowledgeElement(ctx context.Context, in *AcknowledgeElementRequest, opts ...grpc.CallOption) (*AcknowledgeElementResponse, error) {
 	cOpts := append([]grpc.CallOption{grpc.StaticMethod()}, opts...)
 	out := new(AcknowledgeElementResponse)
 	err := c.cc.Invoke(ctx, QueueService_AcknowledgeElement_FullMethodName, in, out, cOpts...)
+	if err != nil {
+		return nil, err
+	}
+	return out, nil
+}
+
+func (c *queueServiceClient) AcknowledgeElements(ctx context.Context, in *AcknowledgeElementsRequest, opts ...grpc.CallOption) (*AcknowledgeElementsResponse, error) {
+	cOpts := append([]grpc.CallOption{grpc.StaticMethod()}, opts...)
+	out := new(AcknowledgeElementsResponse)
+	err := c.cc.Invoke(ctx, QueueService_AcknowledgeElements_FullMethodName, in, out, cOpts...)
 	if err != nil {
 		return nil, err
 	}
@@ -138,24 +170,34 @@ func (c *queueServiceClient) ListDeadLetters(ctx context.Context, in *ListDeadLe
 // GrantService.Acquire receives it, Release returns it, Write writes while its claim
 // exists, Watch reports the loss of the claim, and Abandon returns a delivery whose
 // answer was lost.
-//
-// A host that wants to take an element at most once receives it, acknowledges it, and
-// only then acts on it. TakeElement is for queues whose elements cannot be received.
 type QueueServiceServer interface {
 	// PutElements appends elements in one transaction, and waits while a bounded queue is
 	// full. The plugin never repeats it: a call that is cut off has an unknown outcome. A
 	// call that waits for capacity gives up slightly before its deadline, and when its
 	// request id is abandoned. So the caller can get the answer that nothing was put.
 	PutElements(context.Context, *PutElementsRequest) (*PutElementsResponse, error)
-	// TakeElement deletes the first element and returns it, in a dialect other than the
-	// default. It waits while the queue is empty, and gives up as PutElements does. The
-	// plugin never repeats it. A call that is cut off has an unknown outcome: the element
-	// may have been taken, and is then lost.
+	// TakeElement deletes the first element that is not claimed, or several in one
+	// transaction, and returns what it has deleted. It waits while there is none, and ends
+	// when the call is cancelled or the request id is abandoned. A host that abandons the id
+	// gets the outcome as the answer.
+	//
+	// A call that is cut off has an unknown outcome: the elements may have been taken, and
+	// are then lost. If the plugin has ended and another one resumes the session, the host
+	// can find out: see TakeElementRequest.receipt.
 	TakeElement(context.Context, *TakeElementRequest) (*TakeElementResponse, error)
+	// ReceiveElements claims the first elements that are not claimed, in one transaction,
+	// and waits while there is none. Each is a grant as if Acquire had received it. The
+	// request id of number i, from 0, is that of the call, a slash and i. Abandon with the
+	// call's request id returns all of them, also after the answer. The plugin never repeats
+	// it; a host can, with another request id, after it has abandoned the first one.
+	ReceiveElements(context.Context, *ReceiveElementsRequest) (*ReceiveElementsResponse, error)
 	// AcknowledgeElement deletes a received element and its claim, if the claim exists.
 	// It may be called again and then returns the result of the first call. If the call
 	// is cancelled, the acknowledgement continues.
 	AcknowledgeElement(context.Context, *AcknowledgeElementRequest) (*AcknowledgeElementResponse, error)
+	// AcknowledgeElements is AcknowledgeElement for several elements of one queue, in one
+	// transaction for as many as fit into a packet.
+	AcknowledgeElements(context.Context, *AcknowledgeElementsRequest) (*AcknowledgeElementsResponse, error)
 	// PeekElement returns the first element that is not claimed, or fails with
 	// EMPTY.
 	PeekElement(context.Context, *PeekElementRequest) (*PeekElementResponse, error)
@@ -179,8 +221,14 @@ func (UnimplementedQueueServiceServer) PutElements(context.Context, *PutElements
 func (UnimplementedQueueServiceServer) TakeElement(context.Context, *TakeElementRequest) (*TakeElementResponse, error) {
 	return nil, status.Error(codes.Unimplemented, "method TakeElement not implemented")
 }
+func (UnimplementedQueueServiceServer) ReceiveElements(context.Context, *ReceiveElementsRequest) (*ReceiveElementsResponse, error) {
+	return nil, status.Error(codes.Unimplemented, "method ReceiveElements not implemented")
+}
 func (UnimplementedQueueServiceServer) AcknowledgeElement(context.Context, *AcknowledgeElementRequest) (*AcknowledgeElementResponse, error) {
 	return nil, status.Error(codes.Unimplemented, "method AcknowledgeElement not implemented")
+}
+func (UnimplementedQueueServiceServer) AcknowledgeElements(context.Context, *AcknowledgeElementsRequest) (*AcknowledgeElementsResponse, error) {
+	return nil, status.Error(codes.Unimplemented, "method AcknowledgeElements not implemented")
 }
 func (UnimplementedQueueServiceServer) PeekElement(context.Context, *PeekElementRequest) (*PeekElementResponse, error) {
 	return nil, status.Error(codes.Unimplemented, "method PeekElement not implemented")
@@ -248,6 +296,24 @@ func _QueueService_TakeElement_Handler(srv interface{}, ctx context.Context, dec
 	return interceptor(ctx, in, info, handler)
 }
 
+func _QueueService_ReceiveElements_Handler(srv interface{}, ctx context.Context, dec func(interface{}) error, interceptor grpc.UnaryServerInterceptor) (interface{}, error) {
+	in := new(ReceiveElementsRequest)
+	if err := dec(in); err != nil {
+		return nil, err
+	}
+	if interceptor == nil {
+		return srv.(QueueServiceServer).ReceiveElements(ctx, in)
+	}
+	info := &grpc.UnaryServerInfo{
+		Server:     srv,
+		FullMethod: QueueService_ReceiveElements_FullMethodName,
+	}
+	handler := func(ctx context.Context, req interface{}) (interface{}, error) {
+		return srv.(QueueServiceServer).ReceiveElements(ctx, req.(*ReceiveElementsRequest))
+	}
+	return interceptor(ctx, in, info, handler)
+}
+
 func _QueueService_AcknowledgeElement_Handler(srv interface{}, ctx context.Context, dec func(interface{}) error, interceptor grpc.UnaryServerInterceptor) (interface{}, error) {
 	in := new(AcknowledgeElementRequest)
 	if err := dec(in); err != nil {
@@ -262,6 +328,24 @@ func _QueueService_AcknowledgeElement_Handler(srv interface{}, ctx context.Conte
 	}
 	handler := func(ctx context.Context, req interface{}) (interface{}, error) {
 		return srv.(QueueServiceServer).AcknowledgeElement(ctx, req.(*AcknowledgeElementRequest))
+	}
+	return interceptor(ctx, in, info, handler)
+}
+
+func _QueueService_AcknowledgeElements_Handler(srv interface{}, ctx context.Context, dec func(interface{}) error, interceptor grpc.UnaryServerInterceptor) (interface{}, error) {
+	in := new(AcknowledgeElementsRequest)
+	if err := dec(in); err != nil {
+		return nil, err
+	}
+	if interceptor == nil {
+		return srv.(QueueServiceServer).AcknowledgeElements(ctx, in)
+	}
+	info := &grpc.UnaryServerInfo{
+		Server:     srv,
+		FullMethod: QueueService_AcknowledgeElements_FullMethodName,
+	}
+	handler := func(ctx context.Context, req interface{}) (interface{}, error) {
+		return srv.(QueueServiceServer).AcknowledgeElements(ctx, req.(*AcknowledgeElementsRequest))
 	}
 	return interceptor(ctx, in, info, handler)
 }
@@ -336,8 +420,16 @@ var QueueService_ServiceDesc = grpc.ServiceDesc{
 			Handler:    _QueueService_TakeElement_Handler,
 		},
 		{
+			MethodName: "ReceiveElements",
+			Handler:    _QueueService_ReceiveElements_Handler,
+		},
+		{
 			MethodName: "AcknowledgeElement",
 			Handler:    _QueueService_AcknowledgeElement_Handler,
+		},
+		{
+			MethodName: "AcknowledgeElements",
+			Handler:    _QueueService_AcknowledgeElements_Handler,
 		},
 		{
 			MethodName: "PeekElement",

@@ -13,6 +13,8 @@
 //     (session.Session.CommitWithReceipt). So after a lost reply nothing is put twice, and
 //     the session that has taken an element is known. Below receipts, a session keeps one
 //     receipt for each transaction that it has under way at a time.
+//   - The plugin takes with a note: the receipt of the deletion contains the elements until they
+//     have reached the host. So the plugin that resumes the session can pass them on.
 //   - A claim is claims/<element>-<attempt>, an ephemeral znode. The transaction that
 //     creates it also sets the element's data, unchanged, so that the element's version
 //     counts the deliveries. The name of a claim is used once: a deletion that comes
@@ -23,10 +25,10 @@
 //     put. So a put that has counted the elements too early is refused.
 //
 // Costs, once the session's receipt exists: a put of any number of elements costs 1 write
-// (bounded: and 2 reads). A Take or a Receive costs 1 write and 1 read. Each listing costs
-// 1 more read, or 2 if there are claims. With priorities, every Take or Receive reads the queue's
-// record, and the claims if they have changed; it lists the queue again after a put, or if few
-// elements are left. Ack and Return
-// cost 1 write. Waiting costs nothing. As in the text, an element wakes every
-// session that waits.
+// (bounded: and 2 reads). A Take or a Receive costs 1 write and 1 read, and of several elements 1
+// write and 1 read for each, sent together. Each listing costs 1 more read, or 2 if there are
+// claims. With priorities, every Take or Receive reads the queue's record, and the claims if they
+// have changed; it lists the queue again after a put, or if few elements are left. Ack, AckMany and
+// Return cost 1 write. Waiting costs nothing. As in the text, an element wakes every session that
+// waits.
 package queue

@@ -24,7 +24,8 @@ import (
 type listing struct {
 	q       *queue // any queue with this key
 	turn    chan struct{}
-	checked atomic.Bool // a put has checked for third-party elements
+	checked atomic.Bool  // a put has checked for third-party elements
+	size    atomic.Int64 // the mean of the elements read last, in bytes and one more; 0: none was read
 
 	// Owned by the consumer that has the turn:
 	filled       bool
@@ -66,37 +67,56 @@ func (l *listing) isBusy(e queued) {
 	l.busy = append(l.busy, e)
 }
 
-// pop takes the next element out of the listing, and fills the listing if needed.
-// While there is no element it waits for a watch.
-func (l *listing) pop(ctx context.Context) (queued, error) {
+// pop takes the next elements out of the listing, at most n. If wait is set, it fills the listing if
+// needed, and waits for a watch while there is no element. If not, it returns only what is listed:
+// after a new listing, an element could be in a batch twice.
+func (l *listing) pop(ctx context.Context, n int, wait bool) ([]queued, error) {
 	for {
-		e, wait, err := l.next(ctx)
-		if err != nil || wait == nil {
-			return e, err
+		popped, events, err := l.next(ctx, n, wait)
+		if err != nil || events == nil {
+			return popped, err
 		}
-		if err := wait(); err != nil {
-			return queued{}, err
+		if err := l.q.Session.Wait(ctx, "waiting for an element", events...); err != nil {
+			return nil, err
 		}
 	}
 }
 
-func (l *listing) next(ctx context.Context) (e queued, wait func() error, err error) {
+func (l *listing) next(ctx context.Context, n int, fill bool) (popped []queued, events []<-chan struct{}, err error) {
 	select {
 	case l.turn <- struct{}{}:
 		defer func() { <-l.turn }()
 	case <-l.q.Session.Done():
-		return queued{}, nil, l.q.Session.Err()
+		return nil, nil, l.q.Session.Err()
 	case <-ctx.Done():
-		return queued{}, nil, fmt.Errorf("waiting to list: %w", ctx.Err())
+		return nil, nil, fmt.Errorf("waiting to list: %w", ctx.Err())
 	}
-	if err := l.update(ctx); err != nil {
-		return queued{}, nil, err
+	if fill {
+		if err := l.update(ctx); err != nil {
+			return nil, nil, err
+		}
 	}
-	if e, ok := l.first(); ok {
-		return e, nil, nil
+	for len(popped) < n && l.filled {
+		e, ok := l.first()
+		if !ok {
+			break
+		}
+		popped = append(popped, e)
 	}
-	events := l.events()
-	return queued{}, func() error { return l.q.Session.Wait(ctx, "waiting for an element", events...) }, nil
+	if fill && len(popped) == 0 {
+		events = l.events()
+	}
+	return popped, events, nil
+}
+
+// window is how many elements are read at once: as many as probably fit into a packet. The size of
+// the first ones is unknown.
+func (l *listing) window(packet int) int {
+	size := int(l.size.Load())
+	if size == 0 {
+		return shortListing
+	}
+	return max(1, min(packet/size, session.ReadsAtOnce))
 }
 
 // first takes the first element out of the listing.

@@ -75,7 +75,7 @@ func TestAFailedListingIsRepeated(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		if _, _, err := q.listing.next(t.Context()); err != nil {
+		if _, _, err := q.listing.next(t.Context(), 1, true); err != nil {
 			t.Fatal(err)
 		}
 		gone, cancel := context.WithCancel(t.Context())
@@ -85,14 +85,14 @@ func TestAFailedListingIsRepeated(t *testing.T) {
 			return zkserver.Fault{Hold: held}
 		})
 		q.listing.filled = false
-		if _, _, err := q.listing.next(gone); !errors.Is(err, context.Canceled) {
+		if _, _, err := q.listing.next(gone, 1, true); !errors.Is(err, context.Canceled) {
 			t.Errorf("the listing that fails: %v", err)
 		}
 		srv.SetFault(nil)
 		close(held)
 		synctest.Wait()
 		lists := srv.Counters().Requests[zkserver.OpGetChildren2]
-		if _, _, err := q.listing.next(t.Context()); err != nil || srv.Counters().Requests[zkserver.OpGetChildren2] == lists {
+		if _, _, err := q.listing.next(t.Context(), 1, true); err != nil || srv.Counters().Requests[zkserver.OpGetChildren2] == lists {
 			t.Errorf("the next consumer: %v, from the old listing", err)
 		}
 	})

@@ -84,7 +84,7 @@ func (qs *Queues) queue(path string, cfg recipes.QueueConfig, priority bool) (*q
 type fifo struct{ *queue }
 
 func (q fifo) Put(ctx context.Context, data []byte) (recipes.ElementID, error) {
-	return first(q.PutMany(ctx, data))
+	return firstOf(q.PutMany(ctx, data))
 }
 
 func (q fifo) PutMany(ctx context.Context, data ...[]byte) ([]recipes.ElementID, error) {
@@ -94,7 +94,7 @@ func (q fifo) PutMany(ctx context.Context, data ...[]byte) ([]recipes.ElementID,
 type byPriority struct{ *queue }
 
 func (q byPriority) Put(ctx context.Context, priority int, data []byte) (recipes.ElementID, error) {
-	return first(q.PutMany(ctx, priority, data))
+	return firstOf(q.PutMany(ctx, priority, data))
 }
 
 func (q byPriority) PutMany(ctx context.Context, priority int, data ...[]byte) ([]recipes.ElementID, error) {
@@ -104,20 +104,17 @@ func (q byPriority) PutMany(ctx context.Context, priority int, data ...[]byte) (
 	return q.put(ctx, q.prefix(priority), data)
 }
 
-func first(ids []recipes.ElementID, err error) (recipes.ElementID, error) {
-	if err != nil {
-		return "", err
-	}
-	return ids[0], nil
-}
-
 // commit commits a transaction of the queue, with a receipt.
 func (q *queue) commit(ctx context.Context, t session.Txn) (session.Outcome, error) {
-	receipts := q.Child(receiptsName)
+	return q.Session.CommitWithReceipt(ctx, q.receipts(), q.provide, t)
+}
+
+// receipts is the parent of the receipts.
+func (q *queue) receipts() string {
 	if !q.claims() {
-		receipts = q.Path() + "-" + receiptsName // kazoo's consumers would take a child for an element
+		return q.Path() + "-" + receiptsName // kazoo's consumers would take a child for an element
 	}
-	return q.Session.CommitWithReceipt(ctx, receipts, q.provide, t)
+	return q.Child(receiptsName)
 }
 
 // claims reports whether all consumers of the path respect claims.
@@ -153,12 +150,12 @@ func (q *queue) Peek(ctx context.Context) (recipes.Element, error) {
 			return recipes.Element{}, q.Failed(recipes.ErrEmpty)
 		}
 		for _, e := range l.elements {
-			c, err := q.candidate(ctx, e)
-			if err == nil {
-				return c.element(), nil
-			}
-			if !errors.Is(err, errNotAvailable) {
+			found, err := q.read(ctx, []queued{e})
+			if err != nil {
 				return recipes.Element{}, q.Failed(err)
+			}
+			if found[0].err == nil {
+				return found[0].element(), nil
 			}
 		}
 	}

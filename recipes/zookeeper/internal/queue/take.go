@@ -4,196 +4,213 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	gopath "path"
-	"strconv"
-	"strings"
-	"sync"
-	"time"
 
+	"github.com/zkrecipes/zkrecipes/internal/jute"
 	"github.com/zkrecipes/zkrecipes/recipes"
 	"github.com/zkrecipes/zkrecipes/recipes/zookeeper/internal/line"
 	"github.com/zkrecipes/zkrecipes/recipes/zookeeper/internal/session"
 	"github.com/zkrecipes/zkrecipes/recipes/zookeeper/internal/znode"
 )
 
-// errNotAvailable says that an element was deleted, is claimed, or is a dead letter. errBusy says
-// that it may become available again.
-var (
-	errNotAvailable = errors.New("element is not available")
-	errBusy         = fmt.Errorf("%w: it is claimed", errNotAvailable)
-)
-
-// outrun is the error for an element that another consumer has deleted, claimed or changed since it
-// was read.
-func outrun(err error) error {
-	if errors.Is(err, recipes.ErrNoNode) {
-		return errNotAvailable
-	}
-	return errBusy
-}
-
-// candidate is an element that was read, and was not claimed at that version. Every claim
-// sets the element's data and so changes the version.
-type candidate struct {
-	queued
-	node session.Node
-}
-
-func (c candidate) element() recipes.Element {
-	return recipes.Element{
-		ID:       recipes.ElementID(c.Name),
-		Priority: c.priority,
-		Data:     c.node.Data,
-		Put:      time.UnixMilli(c.node.Stat.Ctime),
-	}
-}
-
-// candidate reads an element. If the element was claimed before, candidate then reads the
-// last claim. That claim was created together with this version, so if it does not exist
-// now, it has ended.
-func (q *queue) candidate(ctx context.Context, e queued) (candidate, error) {
-	node, err := q.Session.Get(ctx, q.Child(e.Name))
-	if errors.Is(err, recipes.ErrNoNode) {
-		return candidate{}, errNotAvailable
-	}
-	if err != nil {
-		return candidate{}, err
-	}
-	if node.Stat.Version > 0 {
-		_, err := q.Session.Stat(ctx, q.claim(e.Name, node.Stat.Version))
-		if err == nil {
-			return candidate{}, errBusy
-		}
-		if !errors.Is(err, recipes.ErrNoNode) {
-			return candidate{}, err
-		}
-	}
-	return candidate{e, node}, nil
-}
-
-// claim is the path of an element's claim of that attempt. The name is used once, so a late
-// deletion or check cannot apply to another claim.
-func (q *queue) claim(name string, attempt int32) string {
-	return q.Child(claimsName, name+"-"+strconv.Itoa(int(attempt)))
-}
-
-// take calls try with one element after the other until try takes one. If try returns
-// errNotAvailable, another consumer has the element.
-func (q *queue) take(ctx context.Context, try func(candidate) error) error {
-	for {
-		e, err := q.listing.pop(ctx)
-		if err != nil {
-			return err
-		}
-		c, err := q.candidate(ctx, e)
-		if err == nil && q.exhausted(c.node.Stat.Version) {
-			err = znode.GivenUp(ctx, q.Session, "bury "+c.Name, q.bury(ctx, c.queued, c.node, ""))
-			if err == nil {
-				err = errNotAvailable
-			}
-		}
-		if err == nil {
-			err = try(c)
-		}
-		switch {
-		case errors.Is(err, errBusy):
-			q.listing.isBusy(e)
-		case err != nil && !errors.Is(err, errNotAvailable):
-			q.listing.giveBack(e)
-			return err
-		case err == nil:
-			return nil
-		}
-	}
-}
-
-func (q *queue) exhausted(deliveries int32) bool {
-	return q.cfg.MaxDeliveries > 0 && int(deliveries) >= q.cfg.MaxDeliveries
-}
-
 func (q *queue) Take(ctx context.Context) (recipes.Element, error) {
-	var taken recipes.Element
-	err := q.take(ctx, func(c candidate) error {
-		var t session.Txn
+	return firstOf(q.TakeMany(ctx, 1))
+}
+
+func (q *queue) TakeMany(ctx context.Context, most int) ([]recipes.Element, error) {
+	taken, _, err := q.takeMany(ctx, most, func(b *batch) (none func(), err error) {
+		_, err = q.commit(ctx, b.txn)
+		return none, err
+	})
+	return taken, err
+}
+
+// TakeNoted is TakeMany for a process that takes the elements for another one. It keeps the
+// elements in the receipt of their deletion, under an id that the session uses once: see Taken.
+// It calls begins with the names of the elements that it is about to delete, each time that it
+// tries. The
+// caller must call release when the elements have reached the other process. Without an id it keeps
+// nothing.
+func (q *queue) TakeNoted(ctx context.Context, most int, id string, begins func(elements string)) (taken []recipes.Element, release func(), err error) {
+	return q.takeMany(ctx, most, func(b *batch) (release func(), err error) {
+		begins(b.names())
+		if id == "" {
+			_, err := q.commit(ctx, b.txn)
+			return func() {}, err
+		}
+		_, release, err = q.Session.CommitWithNote(ctx, q.receipts(), q.provide, b.txn, b.note(id))
+		return release, err
+	})
+}
+
+// Taken returns the elements that TakeNoted has taken under the id, in a session that another
+// process has served before, until DropRest. Without any, that TakeNoted has taken nothing, and
+// never will.
+func (q *queue) Taken(ctx context.Context, id string) ([]recipes.Element, error) {
+	notes, err := q.Session.Notes(ctx, q.receipts())
+	if err != nil {
+		return nil, q.Failed(err)
+	}
+	for _, note := range notes {
+		of, taken, err := q.parseNote(note)
+		if err != nil {
+			return nil, q.Failed(err)
+		}
+		if of == id {
+			return taken, nil
+		}
+	}
+	return nil, nil
+}
+
+func (q *queue) takeMany(ctx context.Context, most int, commit func(*batch) (release func(), err error)) (taken []recipes.Element, release func(), err error) {
+	err = q.take(ctx, most, func(t *session.Txn, c candidate) {
 		t.Delete(q.Child(c.Name), c.node.Stat.Version)
-		_, err := q.commit(ctx, t)
+		t.Reserve(noteSlack + len(c.Name) + len(c.node.Data)) // also without a note: it bounds the memory
+	}, func(b *batch) (err error) {
+		release, err = commit(b)
 		switch {
 		case err == nil:
-			taken = c.element()
+			taken = b.taken()
 		case znode.GoneOrChanged(err):
-			err = outrun(err)
+			err = outrun{znode.RefusedOp(err), errors.Is(err, recipes.ErrNoNode)}
 		case errors.Is(err, recipes.ErrUnknownOutcome):
-			err = fmt.Errorf("%s may have been taken, and would be lost: %w", c.Name, err)
+			err = fmt.Errorf("%s may have been taken, and would be lost: %w", b.names(), err)
 		}
 		return err
 	})
-	return taken, q.Failed(err)
+	return taken, release, q.Failed(err)
+}
+
+func firstOf[T any](all []T, err error) (none T, _ error) {
+	if err != nil {
+		return none, err
+	}
+	return all[0], nil
+}
+
+// noteFormat is the first number of a note. Each other format has another number.
+const noteFormat = 1
+
+// noteSlack is the room for the numbers of one element in a note.
+const noteSlack = 16
+
+// note encodes the elements of a batch for parseNote, which may run in another process.
+func (b *batch) note(id string) []byte {
+	var e jute.Encoder
+	e.Int32(noteFormat)
+	e.String(id)
+	for _, c := range b.elements {
+		e.String(c.Name)
+		e.Int64(c.node.Stat.Ctime)
+		e.Buffer(c.node.Data)
+	}
+	return e.Bytes
+}
+
+func (q *queue) parseNote(note []byte) (id string, taken []recipes.Element, err error) {
+	d := jute.Decoder{Bytes: note}
+	format := d.Int32()
+	id = d.String()
+	for len(d.Bytes) > 0 && d.Err == nil {
+		var c candidate
+		name := d.String()
+		c.node.Stat.Ctime, c.node.Data = d.Int64(), d.Buffer()
+		for _, c.queued = range q.parse([]string{name}) {
+			taken = append(taken, c.element())
+		}
+	}
+	if d.Err != nil || format != noteFormat {
+		return "", nil, fmt.Errorf("%w: the note in a receipt of the queue is of a newer plugin", recipes.ErrUnsupported)
+	}
+	return id, taken, nil
 }
 
 func (q *queue) Receive(ctx context.Context) (recipes.Delivery, error) {
+	return firstOf(q.ReceiveMany(ctx, 1))
+}
+
+func (q *queue) ReceiveMany(ctx context.Context, most int) ([]recipes.Delivery, error) {
 	if !q.claims() {
 		return nil, q.Failed(fmt.Errorf("%w: consumers of %s ignore claims: an element can only be taken", recipes.ErrInvalid, q.cfg.Dialect))
 	}
-	received, err := znode.Metered(ctx, q.Recipe, func() (*delivery, error) { return q.deliver(ctx) })
+	received, err := znode.MeteredMany(ctx, q.Recipe, func() ([]*delivery, error) { return q.deliver(ctx, most) })
 	if err != nil {
 		return nil, q.Failed(err)
+	}
+	all := make([]recipes.Delivery, len(received))
+	for i, d := range received {
+		all[i] = d
+	}
+	return all, nil
+}
+
+// deliver receives elements that no consumer has claimed.
+func (q *queue) deliver(ctx context.Context, most int) (received []*delivery, err error) {
+	err = q.take(ctx, most, func(t *session.Txn, c candidate) {
+		t.Set(q.Child(c.Name), c.node.Data, c.node.Stat.Version)
+		t.Create(q.nextClaim(c), nil, true)
+	}, func(b *batch) error {
+		token, err := q.receive(ctx, b)
+		if err != nil {
+			return err
+		}
+		for _, c := range b.elements {
+			hold, err := line.NewRevocable(ctx, q.Session, q.nextClaim(c), token, nil)
+			if err != nil {
+				for _, d := range received {
+					d.Hold.Conclude()
+				}
+				q.unclaim(b)
+				return err
+			}
+			received = append(received, &delivery{
+				Hold:  hold,
+				queue: q, candidate: c, attempt: c.node.Stat.Version + 1, done: make(chan struct{}),
+			})
+		}
+		return nil
+	})
+	if err != nil {
+		return nil, err
 	}
 	return received, nil
 }
 
-// deliver receives an element that no consumer has claimed.
-func (q *queue) deliver(ctx context.Context) (received *delivery, err error) {
-	err = q.take(ctx, func(c candidate) error {
-		token, err := q.receive(ctx, c)
-		if err != nil {
-			return err
-		}
-		attempt := c.node.Stat.Version + 1
-		claim := q.claim(c.Name, attempt)
-		hold, err := line.NewRevocable(ctx, q.Session, claim, token, nil)
-		if err != nil {
-			q.Session.Delete(claim)
-			return err
-		}
-		received = &delivery{
-			Hold:  hold,
-			queue: q, candidate: c, attempt: attempt, done: make(chan struct{}),
-		}
-		return nil
-	})
-	return received, err
+// receive claims the elements of a batch. If ctx ends first, and the claims succeed later, the
+// elements are given back in the background.
+func (q *queue) receive(ctx context.Context, b *batch) (recipes.Token, error) {
+	what := "claim " + b.names()
+	return session.Detached(ctx, q.Session, what, func(life context.Context) (recipes.Token, error) {
+		token, err := q.commitClaims(life, b)
+		return token, znode.GivenUp(life, q.Session, what, err) // the claims end with the session
+	}, func(context.Context, recipes.Token) { q.unclaim(b) }, nil)
 }
 
-// receive claims an element. If ctx ends first, and the claim succeeds later, the element
-// is given back in the background.
-func (q *queue) receive(ctx context.Context, c candidate) (recipes.Token, error) {
-	return session.Detached(ctx, q.Session, "claim "+c.Name, func(life context.Context) (recipes.Token, error) {
-		token, err := q.commitClaim(life, c)
-		return token, znode.GivenUp(life, q.Session, "claim "+c.Name, err) // the claim ends with the session
-	}, func(context.Context, recipes.Token) {
-		q.Session.Delete(q.claim(c.Name, c.node.Stat.Version+1))
-	}, nil)
+// unclaim deletes the claims of a batch in the background.
+func (q *queue) unclaim(b *batch) {
+	for _, c := range b.elements {
+		q.Session.Delete(q.nextClaim(c))
+	}
 }
 
-// commitClaim creates the claim and counts the delivery in one transaction. To count, it
-// sets the element's data, unchanged, which increases the version. ctx ends only with the
-// session, and so does the claim: no claim remains whose outcome is unknown.
-func (q *queue) commitClaim(ctx context.Context, c candidate) (recipes.Token, error) {
-	claim := q.claim(c.Name, c.node.Stat.Version+1)
-	var t session.Txn
-	t.Set(q.Child(c.Name), c.node.Data, c.node.Stat.Version)
-	t.Create(claim, nil, true)
+// commitClaims creates the claims and counts the deliveries in one transaction. To count, it
+// sets the data of each element, unchanged, which increases the version. ctx ends only with the
+// session, and so do the claims: no claim remains whose outcome is unknown.
+func (q *queue) commitClaims(ctx context.Context, b *batch) (recipes.Token, error) {
 	for {
-		outcome, err := q.commit(ctx, t)
+		outcome, err := q.commit(ctx, b.txn)
+		at := znode.RefusedOp(err) // each element has two operations: the count and the claim
 		switch {
 		case err == nil && outcome.Zxid != 0:
 			return recipes.Token(outcome.Zxid), nil
 		case err == nil: // the reply was lost, and the receipt could not be read
-			stat, err := session.RetryThrottled(ctx, q.Session, func() (session.Stat, error) { return q.Session.Stat(ctx, claim) })
+			stat, err := session.RetryThrottled(ctx, q.Session, func() (session.Stat, error) {
+				return q.Session.Stat(ctx, q.nextClaim(b.elements[0]))
+			})
 			return recipes.Token(stat.Czxid), err
-		case znode.RefusedOp(err) == 0 && znode.GoneOrChanged(err):
-			return 0, outrun(err)
-		case znode.RefusedOp(err) == 1 && errors.Is(err, recipes.ErrNoNode):
+		case at%2 == 0 && znode.GoneOrChanged(err):
+			return 0, outrun{at / 2, errors.Is(err, recipes.ErrNoNode)}
+		case at%2 == 1 && errors.Is(err, recipes.ErrNoNode):
 			if err := q.provide(ctx, q.Child(claimsName)); err != nil {
 				return 0, err
 			}
@@ -201,178 +218,4 @@ func (q *queue) commitClaim(ctx context.Context, c candidate) (recipes.Token, er
 			return 0, err
 		}
 	}
-}
-
-// bury moves an element to the dead letters, and deletes its claim if it has one.
-func (q *queue) bury(ctx context.Context, e queued, node session.Node, claim string) error {
-	var t session.Txn
-	if claim != "" {
-		t.Delete(claim, recipes.AnyVersion) // first: without the claim, the rest may have changed
-	}
-	dead := t.Len()
-	t.Create(q.Child(deadName, e.Name), node.Data, false)
-	t.Delete(q.Child(e.Name), node.Stat.Version)
-	for {
-		_, err := q.commit(ctx, t)
-		switch {
-		case znode.RefusedOp(err) == dead && errors.Is(err, recipes.ErrNoNode):
-			if err := q.provide(ctx, q.Child(deadName)); err != nil {
-				return err
-			}
-		case claim == "" && znode.RefusedOp(err) == 1 && znode.GoneOrChanged(err):
-			return outrun(err)
-		default:
-			return err
-		}
-	}
-}
-
-type delivery struct {
-	*line.Hold
-	queue *queue
-	candidate
-	attempt int32
-
-	concluded sync.Once
-	acked     bool          // and not returned
-	result    error         // set before done is closed
-	done      chan struct{} // closed at the end of the first Ack or Return
-}
-
-func (d *delivery) Element() recipes.Element { return d.element() }
-func (d *delivery) Attempt() int             { return int(d.attempt) }
-
-func (d *delivery) Ack(ctx context.Context) error { return d.conclude(ctx, true) }
-
-func (d *delivery) Return(ctx context.Context) error { return d.conclude(ctx, false) }
-
-// Release is Return, so that a delivery is given back as other grants are.
-func (d *delivery) Release(ctx context.Context) error { return d.Return(ctx) }
-
-// conclude begins to end the delivery at its first call, and waits until it has ended.
-func (d *delivery) conclude(ctx context.Context, ack bool) error {
-	d.concluded.Do(func() {
-		d.acked = ack
-		if !d.Hold.Conclude() {
-			lost := d.Hold.Err()
-			if errors.Is(lost, session.ErrUnwatched) {
-				d.queue.Session.Delete(d.Znode()) // the claim may exist
-			}
-			d.finish(lost)
-			return
-		}
-		if !d.queue.Session.Background(func(life context.Context) { d.finish(d.end(life, ack)) }) {
-			d.finish(fmt.Errorf("%w: %w", recipes.ErrNotHeld, d.queue.Session.Err()))
-		}
-	})
-	if ack != d.acked && errors.Is(d.Hold.Err(), recipes.ErrReleased) {
-		return d.failed(recipes.ErrReleased)
-	}
-	select {
-	case <-d.done:
-	case <-ctx.Done():
-		select {
-		case <-d.done: // both have happened: prefer the result
-		default:
-			return d.failed(ctx.Err())
-		}
-	}
-	if d.result != nil {
-		return d.failed(d.result)
-	}
-	return nil
-}
-
-func (d *delivery) finish(err error) {
-	d.result = err
-	close(d.done)
-}
-
-func (d *delivery) failed(err error) error {
-	what := "return"
-	if d.acked {
-		what = "acknowledge"
-	}
-	return d.queue.Failed(fmt.Errorf("%s %s: %w", what, d.Name, err))
-}
-
-// end deletes the element, or gives it back, if the claim still exists. It retries while
-// the server throttles: the work is done, and would be done again if the element were given
-// back.
-func (d *delivery) end(life context.Context, ack bool) error {
-	q := d.queue
-	node := d.node
-	node.Stat.Version = d.attempt
-	const ofClaim = 0 // the operation on the claim
-	var err error
-	switch {
-	case ack:
-		var t session.Txn
-		t.Delete(d.Znode(), recipes.AnyVersion)
-		t.Delete(q.Child(d.Name), d.attempt)
-		_, err = session.RetryThrottled(life, q.Session, func() (session.Outcome, error) { return q.commit(life, t) })
-	case q.exhausted(d.attempt):
-		_, err = session.RetryThrottled(life, q.Session, func() (struct{}, error) {
-			return struct{}{}, q.bury(life, d.queued, node, d.Znode())
-		})
-	default:
-		err = <-q.Session.Delete(d.Znode())
-		if errors.Is(err, recipes.ErrNoNode) {
-			return fmt.Errorf("%w: %s", recipes.ErrRemoved, d.Znode())
-		}
-	}
-	switch {
-	case err == nil:
-		return nil
-	case errors.Is(err, recipes.ErrSessionLost):
-		return fmt.Errorf("%w: %w", recipes.ErrNotHeld, err)
-	case znode.RefusedOp(err) == ofClaim && errors.Is(err, recipes.ErrNoNode):
-		return fmt.Errorf("%w: %s", recipes.ErrRemoved, d.Znode())
-	case znode.GoneOrChanged(err):
-		// Another client has deleted the element, or written to it.
-		q.Session.Delete(d.Znode())
-		return fmt.Errorf("%w: %s", recipes.ErrRemoved, q.Child(d.Name))
-	}
-	q.Session.Delete(d.Znode())
-	return err
-}
-
-// Resume resumes a delivery that another process has received in this session: see
-// session.Resume. znode and token are the claim's. If the claim does not exist, or if
-// another client has written to the element since, the error matches recipes.ErrNotHeld,
-// and nothing is changed.
-func (q *queue) Resume(ctx context.Context, znode string, token recipes.Token) (recipes.Delivery, error) {
-	e, attempt, ok := q.parseClaim(znode)
-	if !ok {
-		return nil, q.Failed(fmt.Errorf("resume: %w: %q is not a claim of this queue", recipes.ErrInvalid, znode))
-	}
-	node, err := q.Session.Get(ctx, q.Child(e.Name))
-	switch {
-	case errors.Is(err, recipes.ErrNoNode), err == nil && node.Stat.Version != attempt:
-		return nil, q.Failed(fmt.Errorf("resume: %w: %s was changed by another client", recipes.ErrRemoved, e.Name))
-	case err != nil:
-		return nil, q.Failed(err)
-	}
-	if err := line.ResumeHeld(ctx, q.Session, znode, token); err != nil {
-		return nil, q.Failed(err)
-	}
-	return &delivery{
-		Hold:  line.Resumed(q.Session, znode, token, nil),
-		queue: q, candidate: candidate{e, node}, attempt: attempt, done: make(chan struct{}),
-	}, nil
-}
-
-// parseClaim is the reverse of claim.
-func (q *queue) parseClaim(znode string) (e queued, attempt int32, ok bool) {
-	base := gopath.Base(znode)
-	at := strings.LastIndex(base, "-")
-	if at < 0 {
-		return queued{}, 0, false
-	}
-	number, _ := strconv.ParseInt(base[at+1:], 10, 32) // if it is not a number, the names below differ
-	elements := q.parse([]string{base[:at]})
-	if len(elements) == 0 || q.claim(elements[0].Name, int32(number)) != znode {
-		return queued{}, 0, false
-	}
-	return elements[0], int32(number), true
 }

@@ -138,14 +138,14 @@ func (s *Session) awaitTurn(ctx context.Context, n int, what, path string) error
 	}
 }
 
-// readsAtOnce is how many reads of one call are sent in one write, before any of their replies.
+// ReadsAtOnce is how many reads of one call are sent in one write, before any of their replies.
 // It bounds what a server must queue for the session, and how long a ping waits behind them.
-const readsAtOnce = 128
+const ReadsAtOnce = 128
 
 // newPace returns the limiter of SessionConfig.ReadsPerSecond. Reads of one call are sent together
 // if they are due within 10 ms.
 func newPace(reads rate.Limit) *rate.Limiter {
-	return rate.NewLimiter(reads, min(max(1, int(reads/100)), readsAtOnce))
+	return rate.NewLimiter(reads, min(max(1, int(reads/100)), ReadsAtOnce))
 }
 
 // Read is the answer to one of several reads: a value, or the server's error, such as ErrNoNode.
@@ -174,10 +174,10 @@ func (s *Session) ChildrenAll(ctx context.Context, paths []string) ([]Read[[]str
 	return readAll(ctx, s, "list", paths, conn.Children, names)
 }
 
-// readAll sends up to readsAtOnce requests in one write. So the time for many reads depends on the
+// readAll sends up to ReadsAtOnce requests in one write. So the time for many reads depends on the
 // server, and hardly on the network's round trip. Only one group is outstanding at a time.
 func readAll[T any](ctx context.Context, s *Session, what string, paths []string, request func(path string, watch bool) conn.Request, read func(conn.Reply) (T, error)) ([]Read[T], error) {
-	most := readsAtOnce
+	most := ReadsAtOnce
 	if s.pace != nil {
 		most = s.pace.Burst()
 	}

@@ -52,6 +52,42 @@ func (s *Session) CommitWithReceipt(ctx context.Context, dir string, parent func
 	return s.commitDraft(ctx, dir, parent, draft{txn: t})
 }
 
+// CommitWithNote is CommitWithReceipt, and writes a note into the receipt, in the same
+// transaction. If this process ends before it has passed on what the transaction has done, the
+// process that resumes the session reads the note: see Notes.
+//
+// After a success no other transaction uses the receipt, and so the note remains, until the
+// caller calls release. It must do so, once, when the note is no longer needed.
+func (s *Session) CommitWithNote(ctx context.Context, dir string, parent func(context.Context, string) error, t Txn, note []byte) (_ Outcome, release func(), _ error) {
+	var kept *receipt
+	outcome, err := s.commitDraft(ctx, dir, parent, draft{txn: t, note: note, kept: &kept})
+	if err != nil {
+		return Outcome{}, nil, err
+	}
+	return outcome, func() { s.returnReceipt(kept) }, nil
+}
+
+// Notes reads the notes in the session's receipts below dir. In a session that was resumed, it
+// returns those of the process before, until DropRest deletes them. It needs ZooKeeper 3.6, which
+// can list a session's ephemeral znodes.
+func (s *Session) Notes(ctx context.Context, dir string) (notes [][]byte, err error) {
+	all, err := s.listEphemerals(ctx, dir)
+	if err != nil {
+		return nil, err
+	}
+	nodes, err := s.GetAll(ctx, all)
+	for _, n := range nodes {
+		switch {
+		case errors.Is(n.Err, recipes.ErrNoNode):
+		case n.Err != nil:
+			return nil, n.Err
+		case len(n.Value.Data) > 0:
+			notes = append(notes, n.Value.Data)
+		}
+	}
+	return notes, err
+}
+
 // CommitRead is CommitWithReceipt for a transaction that depends on what read returns. read must
 // add what makes the server refuse the transaction if that has changed. The receipt adds that dir
 // was not replaced, because CommitRead calls read when the receipt exists: dir cannot be deleted
@@ -81,6 +117,8 @@ var ErrNoReceipt = errors.New("no receipt")
 // A draft is a transaction that must happen once.
 type draft struct {
 	txn   Txn
+	note  []byte                             // see CommitWithNote
+	kept  **receipt                          // where to leave the receipt after a success; nil: with the idle ones
 	below bool                               // see CommitBelow
 	read  func(context.Context) (Txn, error) // builds txn from what it reads; nil: txn is fixed
 	on    *conn.Conn                         // the connection of read; nil without read
@@ -93,6 +131,15 @@ func (d *draft) update(ctx context.Context, s *Session) (err error) {
 		d.txn, err = d.read(ctx)
 	}
 	return err
+}
+
+// done puts the receipt of a transaction that has happened where later ones find it.
+func (d *draft) done(s *Session, r *receipt) {
+	if d.kept != nil {
+		*d.kept = r
+		return
+	}
+	s.returnReceipt(r)
 }
 
 func (s *Session) commitDraft(ctx context.Context, dir string, parent func(context.Context, string) error, d draft) (Outcome, error) {
@@ -127,20 +174,20 @@ func (s *Session) commitReceipt(ctx context.Context, r *receipt, d *draft) (Outc
 	sent := false // at least once, with an unknown outcome
 	for {
 		var guarded Txn
-		guarded.Set(r.path, nil, r.version)
+		guarded.Set(r.path, d.note, r.version)
 		guarded.Append(d.txn)
 		results, err := s.commitOn(ctx, guarded, d.on)
 		var refused *TxnError
 		switch {
 		case err == nil:
 			r.version++
-			s.returnReceipt(r)
+			d.done(s, r)
 			return s.outcomeOf(results), nil
 		case errors.As(err, &refused) && refused.Index > 0:
 			s.returnReceipt(r)
 			return Outcome{}, &TxnError{Index: refused.Index - 1, Err: refused.Err}
 		case refused != nil && sent:
-			return s.recall(ctx, r, refused.Err)
+			return s.recall(ctx, r, d, refused.Err)
 		case refused != nil:
 			s.Delete(r.path)
 			if !errors.Is(err, recipes.ErrNoNode) && !errors.Is(err, recipes.ErrBadVersion) {
@@ -150,7 +197,7 @@ func (s *Session) commitReceipt(ctx context.Context, r *receipt, d *draft) (Outc
 		case s.Unsettled(ctx, err), errors.Is(err, errMoved):
 			sent = sent || !errors.Is(err, errMoved)
 			if err := d.update(ctx, s); err != nil {
-				return s.unlessHappened(ctx, r, sent, err)
+				return s.unlessHappened(ctx, r, d, sent, err)
 			}
 		case sent && s.Throttled(ctx, err): // only the repetition was refused
 		case errors.Is(err, recipes.ErrUnknownOutcome):
@@ -168,7 +215,7 @@ func (s *Session) commitReceipt(ctx context.Context, r *receipt, d *draft) (Outc
 
 // unlessHappened returns err, the reason why a transaction is not sent again. If it was sent
 // before, the version of the receipt shows whether it has happened.
-func (s *Session) unlessHappened(ctx context.Context, r *receipt, sent bool, err error) (outcome Outcome, _ error) {
+func (s *Session) unlessHappened(ctx context.Context, r *receipt, d *draft, sent bool, err error) (outcome Outcome, _ error) {
 	if sent {
 		now, readErr := RetryThrottled(ctx, s, func() (Stat, error) { return s.syncedStat(ctx, r.path) })
 		if readErr != nil {
@@ -176,7 +223,9 @@ func (s *Session) unlessHappened(ctx context.Context, r *receipt, sent bool, err
 			return Outcome{}, fmt.Errorf("commit: %w: %w", recipes.ErrUnknownOutcome, readErr)
 		}
 		if now.Version != r.version {
-			r.version, outcome.Zxid, err = now.Version, now.Mzxid, nil
+			r.version, outcome.Zxid = now.Version, now.Mzxid
+			d.done(s, r)
+			return outcome, nil
 		}
 	}
 	s.returnReceipt(r)
@@ -185,7 +234,7 @@ func (s *Session) unlessHappened(ctx context.Context, r *receipt, sent bool, err
 
 // recall concludes from the refusal of a repetition whether the transaction has happened, and
 // reads its id from the receipt.
-func (s *Session) recall(ctx context.Context, r *receipt, refusal error) (Outcome, error) {
+func (s *Session) recall(ctx context.Context, r *receipt, d *draft, refusal error) (Outcome, error) {
 	if !errors.Is(refusal, recipes.ErrBadVersion) {
 		return Outcome{}, fmt.Errorf("%w: another client has deleted %s", recipes.ErrUnknownOutcome, r.path)
 	}
@@ -193,7 +242,7 @@ func (s *Session) recall(ctx context.Context, r *receipt, refusal error) (Outcom
 	// If the read fails, the record is zero. If the receipt is deleted, the next transaction
 	// notices.
 	stat, _ := RetryThrottled(ctx, s, func() (Stat, error) { return s.Stat(ctx, r.path) })
-	s.returnReceipt(r)
+	d.done(s, r)
 	return Outcome{Zxid: stat.Mzxid}, nil
 }
 
@@ -267,7 +316,9 @@ func (s *Session) returnReceipt(r *receipt) {
 // Txn is a ZooKeeper transaction under construction. Either all of its operations happen, or
 // none. The zero value is an empty transaction.
 type Txn struct {
-	ops []txnOp
+	ops      []txnOp
+	bytes    int // of the paths and the data
+	reserved int
 }
 
 type txnOp struct {
@@ -315,10 +366,17 @@ func (t *Txn) Delete(path string, version int32) {
 func (t *Txn) Len() int { return len(t.ops) }
 
 // Append appends the operations of another transaction.
-func (t *Txn) Append(other Txn) { t.ops = append(t.ops, other.ops...) }
+func (t *Txn) Append(other Txn) {
+	t.ops = append(t.ops, other.ops...)
+	t.bytes += other.bytes
+}
+
+// Reserve makes TxnFits leave room for n more bytes.
+func (t *Txn) Reserve(n int) { t.reserved += n }
 
 func (t *Txn) add(path string, data []byte, add func(*conn.Multi, *Session, string)) {
 	t.ops = append(t.ops, txnOp{path: path, data: data, add: add})
+	t.bytes += len(path) + len(data)
 }
 
 // opSlack is the room for the headers of one operation.
@@ -342,10 +400,7 @@ func (s *Session) Commit(ctx context.Context, t Txn) error {
 
 // TxnFits returns an ErrTooLarge if the transaction does not fit into a packet.
 func (s *Session) TxnFits(t Txn) error {
-	size := packetSlack
-	for _, op := range t.ops {
-		size += len(s.full(op.path)) + len(op.data) + s.aclSize + opSlack
-	}
+	size := packetSlack + t.reserved + t.bytes + len(t.ops)*(len(s.wire.Chroot)+s.aclSize+opSlack)
 	if size > s.wire.MaxPacket {
 		return fmt.Errorf("%w: a transaction of %d operations and about %d bytes; SessionConfig.MaxPacket (max_packet) is %d; raise it and the servers' jute.maxbuffer, or write less", recipes.ErrTooLarge, len(t.ops), size, s.wire.MaxPacket)
 	}

@@ -239,7 +239,7 @@ func (s *Session) DropRest(ctx context.Context, spare func(path string) bool) er
 		return fmt.Errorf("%w: the session was not resumed", recipes.ErrInvalid)
 	}
 	if !s.resumption.listed {
-		all, err := s.listEphemerals(ctx)
+		all, err := s.listEphemerals(ctx, "/")
 		if err != nil {
 			return err
 		}
@@ -274,14 +274,16 @@ func (s *Session) DropRest(ctx context.Context, spare func(path string) bool) er
 	return nil
 }
 
-func (s *Session) listEphemerals(ctx context.Context) ([]string, error) {
-	full, err := ask(ctx, s, "list the ephemeral znodes of", "/", conn.Ephemerals(s.full("/")), conn.Reply.Paths)
+// listEphemerals lists the session's ephemeral znodes below dir.
+func (s *Session) listEphemerals(ctx context.Context, dir string) ([]string, error) {
+	full, err := ask(ctx, s, "list the ephemeral znodes of", dir, conn.Ephemerals(s.full(dir)), conn.Reply.Paths)
 	if errors.Is(err, conn.Unimplemented) {
 		err = fmt.Errorf("resuming a session needs ZooKeeper 3.6 or later: %w", err)
 	}
 	paths := make([]string, 0, len(full))
+	prefix := strings.TrimSuffix(s.wire.Chroot+dir, "/") + "/"
 	for _, path := range full {
-		if strings.HasPrefix(path, s.wire.Chroot+"/") { // the server also matches /ab for the prefix /a
+		if strings.HasPrefix(path, prefix) { // the server also matches /ab for the prefix /a
 			paths = append(paths, s.local(path))
 		}
 	}

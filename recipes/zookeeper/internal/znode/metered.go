@@ -12,18 +12,29 @@ import (
 // A recipe calls it where the application's wait begins. The znode of a grant may exist earlier
 // than the grant, and a recipe may hold znodes that are no grant of its own. So Grant.Begin does
 // not count.
-func Metered[G interface{ OnEnd(func(reason error)) }](ctx context.Context, r Recipe, get func() (G, error)) (G, error) {
-	meters := r.Session.Meters()
-	if meters == nil {
-		return get()
-	}
-	asked := time.Now()
-	g, err := get()
+func Metered[G interface{ OnEnd(func(reason error)) }](ctx context.Context, r Recipe, get func() (G, error)) (none G, _ error) {
+	all, err := MeteredMany(ctx, r, func() ([]G, error) {
+		g, err := get()
+		return []G{g}, err
+	})
 	if err != nil {
-		return g, err
+		return none, err
+	}
+	return all[0], nil
+}
+
+// MeteredMany is Metered for several grants that the application gets at once.
+func MeteredMany[G interface{ OnEnd(func(reason error)) }](ctx context.Context, r Recipe, get func() ([]G, error)) ([]G, error) {
+	asked := time.Now()
+	all, err := get()
+	meters := r.Session.Meters()
+	if err != nil || meters == nil {
+		return all, err
 	}
 	capability := strings.ReplaceAll(r.name, " ", "-")
-	meters.Granted(ctx, capability, time.Since(asked))
-	g.OnEnd(func(reason error) { meters.Ended(capability, reason) })
-	return g, nil
+	for _, g := range all {
+		meters.Granted(ctx, capability, time.Since(asked))
+		g.OnEnd(func(reason error) { meters.Ended(capability, reason) })
+	}
+	return all, nil
 }
