@@ -9,7 +9,7 @@ import (
 	"github.com/zkrecipes/zkrecipes/recipes"
 )
 
-const writesOfATake = 2
+const writesOfATake = 1
 
 // TestATakeThroughThePluginWritesNoMoreThanRecorded counts the transactions of the plugin's session.
 // `make test-counts` runs it.
