@@ -196,7 +196,7 @@ func TestAnAnswerWithoutAGrantIsNotHeld(t *testing.T) {
 				s := openScripted(t, c)
 				h, err := call.of(t, s)
 				if h != nil || !errors.Is(err, recipes.ErrInternal) {
-					t.Error(h, err)
+					t.Fatal(h, err)
 				}
 				if a, b := next(t, asked), next(t, abandoned); a != b {
 					t.Errorf("%s was abandoned, and %s was asked for", b, a)
