@@ -104,12 +104,59 @@ func TestJoinedOfAGrantDelaysNoNextPlugin(t *testing.T) {
 
 // A session that has held nothing for hours has an old proof, and so does the host's last
 // echo. The plugin renews the proof before it grants. The host asks for the renewed one, and
-// holds the lock.
+// holds what it is granted.
 func TestAGrantInASessionThatWasIdleIsHeld(t *testing.T) {
+	for _, call := range grantCalls {
+		t.Run(call.name, func(t *testing.T) { isHeldAfterIdling(t, call) })
+	}
+}
+
+// A grantCall is a call whose answer has grants.
+type grantCall struct {
+	name string
+	of   func(*testing.T, recipes.Client) (recipes.Grant, error)
+}
+
+var grantCalls = []grantCall{
+	{"Acquire", func(t *testing.T, s recipes.Client) (recipes.Grant, error) {
+		h, err := lock(t, s, recipes.LockConfig{}).Acquire(ctx(t))
+		if h == nil {
+			return nil, err
+		}
+		return h, err
+	}},
+	{"ReceiveElements", func(t *testing.T, s recipes.Client) (recipes.Grant, error) {
+		all, err := must.Get(s.Queue("/q", recipes.QueueConfig{}))(t).ReceiveMany(ctx(t), 2)
+		if len(all) == 0 {
+			return nil, err
+		}
+		return all[len(all)-1], err
+	}},
+}
+
+// answers makes a plugin answer these calls: an element is received beside one that has grant.
+func (s *scripted) answers(grant *pb.Grant, asked func(id string)) {
+	s.acquire = func(r *pb.AcquireRequest) (*pb.AcquireResponse, error) {
+		asked(r.GetRequestId())
+		return &pb.AcquireResponse{Grant: grant}, nil
+	}
+	s.receive = func(r *pb.ReceiveElementsRequest) (*pb.ReceiveElementsResponse, error) {
+		asked(r.GetRequestId())
+		if grant == nil {
+			return &pb.ReceiveElementsResponse{}, nil
+		}
+		return &pb.ReceiveElementsResponse{Elements: []*pb.ReceivedElement{
+			{Token: 4, Znode: "/q/queue-1", Element: &pb.Element{}},
+			{Token: grant.GetToken(), Znode: grant.GetZnode(), Element: &pb.Element{}},
+		}}, nil
+	}
+}
+
+func isHeldAfterIdling(t *testing.T, call grantCall) {
 	const timeout = time.Hour
 	var granted atomic.Bool
 	c := client.Unconnected()
-	play(t, c, &scripted{
+	plugin := &scripted{
 		open: func(st leaseStream, _ *pb.Resume) error {
 			err := st.Send(opened(timeout))
 			for err == nil {
@@ -127,14 +174,11 @@ func TestAGrantInASessionThatWasIdleIsHeld(t *testing.T) {
 			}
 			return err
 		},
-		acquire: func(*pb.AcquireRequest) (*pb.AcquireResponse, error) {
-			granted.Store(true)
-			return &pb.AcquireResponse{Grant: &pb.Grant{Token: 5, Znode: "/l/lock-1"}}, nil
-		},
-	})
-	s := openScripted(t, c)
-	hold := must.Get(lock(t, s, recipes.LockConfig{}).Acquire(ctx(t)))(t)
-	if err := hold.Err(); err != nil {
+	}
+	plugin.answers(&pb.Grant{Token: 5, Znode: "/l/lock-1"}, func(string) { granted.Store(true) })
+	play(t, c, plugin)
+	held := must.Get(call.of(t, openScripted(t, c)))(t)
+	if err := held.Err(); err != nil {
 		t.Errorf("held with %v", err)
 	}
 }
@@ -142,23 +186,24 @@ func TestAGrantInASessionThatWasIdleIsHeld(t *testing.T) {
 // An invalid answer of a plugin grants nothing.
 func TestAnAnswerWithoutAGrantIsNotHeld(t *testing.T) {
 	for name, grant := range map[string]*pb.Grant{"none": nil, "token": {Znode: "/l/lock-1"}, "znode": {Token: 5}, "negative": {Znode: "/l/lock-1", Token: -5}} {
-		t.Run(name, func(t *testing.T) {
-			c := client.Unconnected()
-			asked, abandoned := make(chan string, 1), make(chan string, 1)
-			play(t, c, &scripted{open: serves(time.Hour), abandoned: abandoned, acquire: func(r *pb.AcquireRequest) (*pb.AcquireResponse, error) {
-				asked <- r.GetRequestId()
-				return &pb.AcquireResponse{Grant: grant}, nil
-			}})
-			s := openScripted(t, c)
-			h, err := lock(t, s, recipes.LockConfig{}).Acquire(ctx(t))
-			if h != nil || !errors.Is(err, recipes.ErrInternal) {
-				t.Error(h, err)
-			}
-			if a, b := next(t, asked), next(t, abandoned); a != b {
-				t.Errorf("%s was abandoned, and %s was asked for", b, a)
-			}
-			must.Report(t, s.Err())
-		})
+		for _, call := range grantCalls {
+			t.Run(name+" "+call.name, func(t *testing.T) {
+				c := client.Unconnected()
+				asked, abandoned := make(chan string, 1), make(chan string, 1)
+				plugin := &scripted{open: serves(time.Hour), abandoned: abandoned}
+				plugin.answers(grant, func(id string) { asked <- id })
+				play(t, c, plugin)
+				s := openScripted(t, c)
+				h, err := call.of(t, s)
+				if h != nil || !errors.Is(err, recipes.ErrInternal) {
+					t.Fatal(h, err)
+				}
+				if a, b := next(t, asked), next(t, abandoned); a != b {
+					t.Errorf("%s was abandoned, and %s was asked for", b, a)
+				}
+				must.Report(t, s.Err())
+			})
+		}
 	}
 }
 

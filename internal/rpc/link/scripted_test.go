@@ -29,9 +29,11 @@ type scripted struct {
 	pb.UnimplementedSessionServiceServer
 	pb.UnimplementedGrantServiceServer
 	pb.UnimplementedTransactionServiceServer
+	pb.UnimplementedQueueServiceServer
 
 	open    func(leaseStream, *pb.Resume) error // after Start
 	acquire func(*pb.AcquireRequest) (*pb.AcquireResponse, error)
+	receive func(*pb.ReceiveElementsRequest) (*pb.ReceiveElementsResponse, error)
 	begin   func(*pb.BeginTransactionRequest) (*pb.BeginTransactionResponse, error)
 	detach  func(context.Context) error
 	write   func() error // may be nil
@@ -51,6 +53,10 @@ func (s *scripted) Open(st leaseStream) error {
 
 func (s *scripted) Acquire(_ context.Context, r *pb.AcquireRequest) (*pb.AcquireResponse, error) {
 	return s.acquire(r)
+}
+
+func (s *scripted) ReceiveElements(_ context.Context, r *pb.ReceiveElementsRequest) (*pb.ReceiveElementsResponse, error) {
+	return s.receive(r)
 }
 
 func (s *scripted) BeginTransaction(_ context.Context, r *pb.BeginTransactionRequest) (*pb.BeginTransactionResponse, error) {
@@ -119,6 +125,7 @@ func play(t *testing.T, c *rpclink.Client, s *scripted) (p *rpclink.Plugin, kill
 	pb.RegisterSessionServiceServer(g, s)
 	pb.RegisterGrantServiceServer(g, s)
 	pb.RegisterTransactionServiceServer(g, s)
+	pb.RegisterQueueServiceServer(g, s)
 	var serving sync.WaitGroup
 	serving.Go(func() { _ = g.Serve(listener) })
 	conn := must.Get(grpc.NewClient("passthrough:///test", grpc.WithTransportCredentials(insecure.NewCredentials()),
