@@ -7,6 +7,7 @@ import (
 	"io"
 	"net"
 	"strings"
+	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -63,12 +64,11 @@ func welcome(timeout uint32, id uint64) []byte {
 type attempts struct {
 	meets []func(net.Conn)
 	srv   *zkserver.Server
-	made  int
+	made  atomic.Int32
 }
 
 func (a *attempts) dial(ctx context.Context, _, _ string) (net.Conn, error) {
-	n := a.made
-	a.made++
+	n := int(a.made.Add(1)) - 1
 	client, server := net.Pipe()
 	switch {
 	case n >= len(a.meets) && a.srv != nil:
@@ -103,8 +103,8 @@ func TestOpenReturnsTheErrorOfEachAttempt(t *testing.T) {
 					t.Errorf("attempt %d was %s: %v", n, m.what, err)
 				}
 			}
-			if so.made != n+2 { // the last one hangs
-				t.Errorf("%d attempts were made; want %d", so.made, n+2)
+			if int(so.made.Load()) != n+2 { // the last one hangs
+				t.Errorf("%d attempts were made; want %d", so.made.Load(), n+2)
 			}
 			time.Sleep(time.Minute) // for go-zookeeper, whose Close waits for a second
 		})
@@ -139,8 +139,8 @@ func TestOpenContinuesUntilAServerServes(t *testing.T) {
 		}
 		s := must.Get(session.Open(t.Context(), recipes.SessionConfig{Servers: []string{"server"}}, a.dial))(t)
 		defer closeNow(s)
-		if n := s.Counters().Reconnects; a.made != len(met)+1 || n != 0 {
-			t.Errorf("%d attempts and %d reconnects; want %d and none", a.made, n, len(met)+1)
+		if n := s.Counters().Reconnects; int(a.made.Load()) != len(met)+1 || n != 0 {
+			t.Errorf("%d attempts and %d reconnects; want %d and none", a.made.Load(), n, len(met)+1)
 		}
 	})
 }
