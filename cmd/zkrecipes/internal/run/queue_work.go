@@ -94,7 +94,7 @@ func (v *queueWorkVerb) Flags(f *flag.FlagSet) {
 	f.BoolVar(&v.argument, "argument", false, helptext.Common("pass the data as the last argument, and nothing on stdin"))
 	f.IntVar(&v.parallel, "parallel", 1, helptext.Common("process this `number` of elements at a time"))
 	f.IntVar(&v.batch, "batch", 1, helptext.Common("process up to this `number` of elements with one command"))
-	f.IntVar(&v.deliveries, "max-deliveries", 0, helptext.Common("give up an element after this `number` of deliveries; 0: never"))
+	f.IntVar(&v.deliveries, "max-deliveries", 0, "give up an element after this `number` of deliveries; 0: never")
 }
 
 func (v *queueWorkVerb) Arguments(args []string) error {
