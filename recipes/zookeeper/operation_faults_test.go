@@ -108,9 +108,9 @@ func (f fault) strike(srv *zkserver.Server, s recipes.Session, at int64, cancel,
 var thorough = testall.On()
 
 // sweep calls run without a fault, and then with faults at each of its requests. If not
-// thorough, it injects every fourth fault. At each request and in each test it begins with a
+// thorough, it injects one of so many faults. At each request and in each test it begins with a
 // different one. run returns how many requests were sent. cases counts the runs with a fault.
-func sweep(t *testing.T, faults []fault, cases *atomic.Int64, run func(t *testing.T, f fault, at int64) (requests int64)) {
+func sweep(t *testing.T, faults []fault, one int64, cases *atomic.Int64, run func(t *testing.T, f fault, at int64) (requests int64)) {
 	requests := run(t, fault{}, 0)
 	if t.Failed() {
 		return
@@ -121,7 +121,7 @@ func sweep(t *testing.T, faults []fault, cases *atomic.Int64, run func(t *testin
 	first := int64(crc32.ChecksumIEEE([]byte(path.Base(t.Name())))) // without the part
 	for at := int64(1); at <= requests; at++ {
 		for i, f := range faults {
-			if !thorough && (first+int64(i)+at)%4 != 0 {
+			if !thorough && (first+int64(i)+at)%one != 0 {
 				continue
 			}
 			t.Run(fmt.Sprintf("request %d %s", at, f.name), func(t *testing.T) {
@@ -135,13 +135,13 @@ func sweep(t *testing.T, faults []fault, cases *atomic.Int64, run func(t *testin
 // An operation that meets a fault succeeds, or its error says what has happened. A failed
 // operation leaves nothing behind that others wait for, and can be repeated. No call hangs,
 // and nothing is granted twice.
-func TestEveryFaultAtEveryRequest(t *testing.T) { everyFault(t, onStage, faults) }
+func TestEveryFaultAtEveryRequest(t *testing.T) { everyFault(t, onStage, faults, 4) }
 
 // An operation survives the death of the plugin of its session. TestEveryFaultAtEveryRequest says
 // what that means.
-func TestADeathOfThePluginAtEveryRequest(t *testing.T) { everyFault(t, onPluginStage, deaths) }
+func TestADeathOfThePluginAtEveryRequest(t *testing.T) { everyFault(t, onPluginStage, deaths, 12) }
 
-func everyFault(t *testing.T, on func(*testing.T, func(*stage)), faults []fault) {
+func everyFault(t *testing.T, on func(*testing.T, func(*stage)), faults []fault, one int64) {
 	var cases atomic.Int64
 	t.Run("operations", func(t *testing.T) {
 		// A parallel test of each operation would be a goroutine, whose stack running reads.
@@ -152,7 +152,7 @@ func everyFault(t *testing.T, on func(*testing.T, func(*stage)), faults []fault)
 					o := all[i]
 					t.Run(o.name, func(t *testing.T) {
 						var clean run
-						sweep(t, faults, &cases, func(t *testing.T, f fault, at int64) (requests int64) {
+						sweep(t, faults, one, &cases, func(t *testing.T, f fault, at int64) (requests int64) {
 							on(t, func(s *stage) { requests = o.meets(s, f, at, &clean) })
 							return requests
 						})

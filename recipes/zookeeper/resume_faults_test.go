@@ -23,7 +23,7 @@ func TestEveryFaultAtEveryRequestOfAResume(t *testing.T) {
 	swept := func(t *testing.T, name string, run func(t *testing.T, f fault, at int64) int64) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			sweep(t, faults, &cases, run)
+			sweep(t, faults, 4, &cases, run)
 		})
 	}
 	t.Run("cases", func(t *testing.T) {
