@@ -152,9 +152,7 @@ func (c *client) run(open opener, turn turn) {
 // opener opens a session from a host.
 type opener func(ctx context.Context, h *host) (recipes.Client, error)
 
-// sessionConfig has room for the receipts of 300 paths: a session keeps one for each path that it has
-// changed, and the scenario of latches changes 180.
-var sessionConfig = recipes.SessionConfig{Servers: []string{"server"}, SessionTimeout: sessionTimeout, MaxPacket: 32 << 10}
+var sessionConfig = recipes.SessionConfig{Servers: []string{"server"}, SessionTimeout: sessionTimeout, MaxPacket: 8 << 10}
 
 func openDirectly(ctx context.Context, h *host) (recipes.Client, error) {
 	return zookeeper.Dialer(h.Dial).Open(ctx, sessionConfig)

@@ -40,8 +40,8 @@ type Outcome struct {
 //
 // Later transactions use the receipt again. So a session creates a receipt for each transaction
 // that it has in flight at the same time, not for each transaction. (A marker for each
-// transaction would cost two more writes.) A session keeps up to idleReceipts idle receipts,
-// and then deletes the one that has been idle longest.
+// transaction would cost two more writes.) A session keeps up to idleReceipts idle receipts, with
+// paths of a quarter of MaxPacket at most, and then deletes those that have been idle longest.
 //
 // If dir is missing, parent creates it: Provide or Ensure. Only the caller knows whether dir
 // must remain after the last receipt was deleted.
@@ -265,13 +265,18 @@ type receipt struct {
 	version   int32
 }
 
-// idleReceipts limits the receipts that a session keeps for later transactions. So it limits
-// what remains at paths that are never used again.
-const idleReceipts = 256
+const (
+	// idleReceipts limits the receipts that a session keeps for later transactions. So it limits
+	// what remains at paths that are never used again.
+	idleReceipts = 256
+	// idleDivisor is the part of MaxPacket that their paths may have: see ephemerals.
+	idleDivisor = 4
+)
 
 type receipts struct {
-	mu   sync.Mutex
-	idle []*receipt // the one used last is at the end
+	mu    sync.Mutex
+	idle  []*receipt // the one used last is at the end
+	bytes int        // of their paths, in the session's last transaction
 }
 
 // take returns an idle receipt below dir, or nil.
@@ -280,24 +285,33 @@ func (rs *receipts) take(dir string) *receipt {
 	defer rs.mu.Unlock()
 	for i, r := range slices.Backward(rs.idle) {
 		if r.dir == dir {
-			rs.idle = slices.Delete(rs.idle, i, i+1)
+			rs.remove(i)
 			return r
 		}
 	}
 	return nil
 }
 
-// put adds an idle receipt. It returns one above the limit, or nil.
-func (rs *receipts) put(r *receipt) (surplus *receipt) {
+// put adds an idle receipt. It removes those above a limit, except this one, and returns them.
+func (rs *receipts) put(r *receipt, mostBytes int) (surplus []*receipt) {
 	rs.mu.Lock()
 	defer rs.mu.Unlock()
 	rs.idle = append(rs.idle, r)
-	if len(rs.idle) > idleReceipts {
-		surplus = rs.idle[0]
-		rs.idle = slices.Delete(rs.idle, 0, 1)
+	rs.bytes += r.size()
+	for len(rs.idle) > 1 && (len(rs.idle) > idleReceipts || rs.bytes > mostBytes) {
+		surplus = append(surplus, rs.idle[0])
+		rs.remove(0)
 	}
 	return surplus
 }
+
+// remove removes an idle receipt. The caller holds the mutex.
+func (rs *receipts) remove(i int) {
+	rs.bytes -= rs.idle[i].size()
+	rs.idle = slices.Delete(rs.idle, i, i+1)
+}
+
+func (r *receipt) size() int { return len(r.path) + pathBytes }
 
 func (s *Session) takeReceipt(ctx context.Context, dir string, parent func(context.Context, string) error) (r *receipt, made bool, err error) {
 	if r := s.receipts.take(dir); r != nil {
@@ -308,7 +322,7 @@ func (s *Session) takeReceipt(ctx context.Context, dir string, parent func(conte
 }
 
 func (s *Session) returnReceipt(r *receipt) {
-	if surplus := s.receipts.put(r); surplus != nil {
+	for _, surplus := range s.receipts.put(r, s.wire.MaxPacket/idleDivisor) {
 		s.Delete(surplus.path)
 	}
 }

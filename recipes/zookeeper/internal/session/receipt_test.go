@@ -61,6 +61,18 @@ func TestReceiptsThatAreIdleLongestAreDeleted(t *testing.T) {
 	commit("/once/0") // a receipt that was deleted is created again
 }
 
+// Receipts of paths that are not used again do not use up the room for the session's ephemeral znodes.
+func TestIdleReceiptsLeaveRoom(t *testing.T) {
+	srv := embedded(t)
+	cfg := to(srv)
+	cfg.MaxPacket = 8 << 10
+	s := open(t, cfg)
+	for i := range 2 * session.IdleReceipts {
+		var none session.Txn
+		must.Get(s.CommitWithReceipt(t.Context(), fmt.Sprintf("/once/%d", i), s.Ensure, none))(t)
+	}
+}
+
 func TestAReceiptThatAnotherClientDeletesIsReplaced(t *testing.T) {
 	srv := embedded(t)
 	s := open(t, to(srv))
