@@ -15,9 +15,10 @@ import (
 type Clock struct {
 	total func() time.Duration // for how long the machine has been suspended, in all
 
-	mu   sync.Mutex
-	seen time.Duration // of total
-	naps []nap         // oldest first
+	mu     sync.Mutex
+	looked time.Time     // when total was called last
+	seen   time.Duration // what it returned
+	naps   []nap         // oldest first
 }
 
 // nap is a suspension. It ended before it was noticed.
@@ -38,22 +39,18 @@ func NewWith(total func() time.Duration) *Clock {
 	return &Clock{total: total, seen: max(total(), total(), total())}
 }
 
+// rest is how long, by the monotonic clock, Slept relies on what it has seen. Each grant calls Slept
+// several times, and reading the system's clocks costs ten times as much as the rest.
+const rest = time.Millisecond
+
 // Slept returns for how long the machine was suspended after t. It returns too much if t lies between
-// the end of a suspension and the first call after it. It returns too little only if the machine is
-// suspended during the call.
+// the end of a suspension and the first look after it. It may return too little for a millisecond
+// after the machine wakes.
 func (c *Clock) Slept(t time.Time) (slept time.Duration) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	now := c.total()
-	if grown := now - c.seen; grown >= shortest {
-		c.naps = append(c.naps, nap{time.Now(), grown})
-		if len(c.naps) > kept {
-			c.naps[1].lasted += c.naps[0].lasted
-			c.naps = c.naps[1:]
-		}
-		c.seen = now
-	} else if drifts {
-		c.seen = now
+	if now := time.Now(); now.Sub(c.looked) >= rest {
+		c.look(now)
 	}
 	for _, n := range c.naps {
 		if !n.noticed.Before(t) {
@@ -61,6 +58,23 @@ func (c *Clock) Slept(t time.Time) (slept time.Duration) {
 		}
 	}
 	return slept
+}
+
+// look notices a suspension since the last look. The caller holds the mutex.
+func (c *Clock) look(now time.Time) {
+	c.looked = now
+	total := c.total()
+	grown := total - c.seen
+	if grown >= shortest {
+		c.naps = append(c.naps, nap{now, grown})
+		if len(c.naps) > kept {
+			c.naps[1].lasted += c.naps[0].lasted
+			c.naps = c.naps[1:]
+		}
+	}
+	if grown >= shortest || drifts {
+		c.seen = total
+	}
 }
 
 // OnWake calls f soon after each suspension, and perhaps when somebody sets the clock. f must

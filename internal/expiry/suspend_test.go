@@ -21,25 +21,32 @@ func TestWhatWasBeforeASuspensionIsOlder(t *testing.T) {
 				t.Errorf("suspended for %v; want %v", got, want)
 			}
 		}
+		suspend := func(lasts time.Duration) {
+			time.Sleep(rest) // otherwise it is noticed later
+			slept += lasts
+		}
 		is(before, 0)
-		slept += shortest - 1
+		suspend(shortest - 1)
 		is(before, 0)
-		slept++
+		suspend(1)
 		is(before, shortest)
 		time.Sleep(time.Nanosecond) // the monotonic clock goes on
 		between := time.Now()
 		is(between, 0)
-		slept += time.Minute
+		suspend(time.Minute)
 		is(before, shortest+time.Minute)
 		is(between, time.Minute)
 		time.Sleep(time.Nanosecond)
 		is(time.Now(), 0)
 		for range 2 * kept {
-			slept += time.Second
+			suspend(time.Second)
 			is(time.Now(), time.Second)
-			time.Sleep(time.Nanosecond)
 		}
 		is(before, shortest+time.Minute+2*kept*time.Second)
+		slept += time.Hour // just after a look
+		is(before, shortest+time.Minute+2*kept*time.Second)
+		time.Sleep(rest)
+		is(before, shortest+time.Minute+2*kept*time.Second+time.Hour)
 	})
 }
 
