@@ -2,6 +2,7 @@ package look
 
 import (
 	"context"
+	"maps"
 	"regexp"
 	"strconv"
 	"strings"
@@ -42,16 +43,12 @@ func (v *doctorVerb) orphans(ctx context.Context, s recipes.Client, cfg recipes.
 	}
 }
 
-// orphans returns the contenders whose session is in no answer to dump. An answer without the own
-// session does not count: the server did not answer with its sessions, or lags.
+// orphans returns the contenders whose session is in no answer to dump. It returns none if own, the
+// session of the caller, is in none: then no server has answered with its sessions, or they lag.
 func orphans(all []recipes.Contender, own int64, dumps []string) (without []recipes.Contender) {
 	live := map[int64]bool{}
 	for _, dump := range dumps {
-		if sessions := sessionsOf(dump); sessions[own] {
-			for id := range sessions {
-				live[id] = true
-			}
-		}
+		maps.Copy(live, sessionsOf(dump))
 	}
 	for _, c := range all {
 		if live[own] && c.SessionID != 0 && !live[c.SessionID] {

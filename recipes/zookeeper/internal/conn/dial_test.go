@@ -238,6 +238,21 @@ func TestARefusalIsFollowedByTheBackoff(t *testing.T) {
 	}
 }
 
+// The pause counts from the beginning of an attempt: one that was not answered has taken enough time.
+func TestASilentAttemptIsFollowedByTheNextAtOnce(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		d, _ := dialing(t, true, 4*time.Second, "a:1", "b:1")
+		d.dials, d.began = 9, time.Now()
+		if pause := d.pause(); pause <= 0 || pause > 400*time.Millisecond {
+			t.Errorf("after a refusal it waits %v; want a tenth of the timeout at most", pause)
+		}
+		time.Sleep(time.Second)
+		if pause := d.pause(); pause > 0 {
+			t.Errorf("after a second without an answer it waits %v", pause)
+		}
+	})
+}
+
 // Servers that accept connections and answer nothing leave time for the others as well.
 func TestTheFirstAttemptsOfAReconnectAreShort(t *testing.T) {
 	for _, c := range []struct {

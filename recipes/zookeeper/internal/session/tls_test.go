@@ -190,7 +190,10 @@ func TestARenewedCertificateIsUsed(t *testing.T) {
 // ZooKeeper's guide makes certificates that have a common name only. crypto/tls ignores it.
 func TestACertificateWithoutTheServersName(t *testing.T) {
 	ca, stranger := newAuthority(t), newAuthority(t)
-	certificate, key, _, _ := ca.sign(&x509.Certificate{Subject: pkix.Name{CommonName: "zk1"}, KeyUsage: x509.KeyUsageDigitalSignature})
+	between := &authority{t: t}
+	between.PEM, _, between.cert, between.key = ca.sign(&x509.Certificate{Subject: pkix.Name{CommonName: "between"}, IsCA: true, BasicConstraintsValid: true, KeyUsage: x509.KeyUsageCertSign})
+	certificate, key, _, _ := between.sign(&x509.Certificate{Subject: pkix.Name{CommonName: "zk1"}, KeyUsage: x509.KeyUsageDigitalSignature})
+	certificate = append(certificate, between.PEM...)
 	srv := serveTLS(t, ca, certificate, key)
 	mine, mineKey := ca.issue("client")
 	refusal(t, recipes.SessionConfig{Servers: []string{srv.addr}, TLS: &recipes.TLS{CA: ca.PEM, Certificate: mine, Key: mineKey}}, "any_name")
