@@ -61,6 +61,6 @@ func TestTheSessionOfAContender(t *testing.T) {
 		}
 	}
 	if got := sessionsOf(ofLeader); len(got) != 2 || !got[own] || !got[other] {
-		t.Errorf("the sessions are %v; the owners of znodes are none", got)
+		t.Errorf("the sessions are %v; want the two above the owners of znodes", got)
 	}
 }
