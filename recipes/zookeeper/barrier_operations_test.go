@@ -154,7 +154,7 @@ func (s *stage) leaving(d recipes.Dialect, first bool) doing {
 	mine, theirs := <-one, <-two
 	s.ok(errors.Join(mine.err, theirs.err))
 	leave := func() error { s.start(theirs.Leave); return nil }
-	do := doing{act: mine.Leave, happen: leave, lost: []error{recipes.ErrNotHeld}, dropped: recipes.ErrNotHeld}
+	do := doing{act: mine.Leave, happen: leave, lost: []error{recipes.ErrNotHeld}}
 	if !first {
 		s.ok(leave())
 		do.happen = nil
@@ -184,10 +184,9 @@ func doubleBarrierOperations() (all []operation) {
 		one("Passage.Leave", func(s *stage) doing {
 			p := inside(s, s.victim)
 			return doing{
-				act:     p.Leave,
-				lost:    []error{recipes.ErrNotHeld},
-				dropped: recipes.ErrNotHeld,
-				denied:  []denial{{znode: stagePath, perms: noDelete}},
+				act:    p.Leave,
+				lost:   []error{recipes.ErrNotHeld},
+				denied: []denial{{znode: stagePath, perms: noDelete}},
 				between: []meddling{
 					{name: "ready goes", at: zktest.Op(zkserver.OpMulti), do: func() error { return s.remove(stagePath + "/ready") }},
 					{name: "its znode goes", at: zktest.Op(zkserver.OpMulti), do: func() error { return s.remove(p.Znode()) }},

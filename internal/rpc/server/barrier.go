@@ -76,9 +76,36 @@ func leaveAtOnce(ctx context.Context, p recipes.Passage) error {
 const noPassage = "no place in a double barrier"
 
 func (s service) LeaveDoubleBarrier(ctx context.Context, r *pb.LeaveDoubleBarrierRequest) (*pb.LeaveDoubleBarrierResponse, error) {
+	if leaving := r.GetLeaving(); leaving != nil {
+		t, err := s.target(r)
+		if err != nil {
+			return nil, err
+		}
+		if _, unknown := t.acquisitions.granted(r.GetRequestId()); unknown != nil {
+			return &pb.LeaveDoubleBarrierResponse{}, s.awaitOthers(ctx, leaving)
+		}
+	}
 	return &pb.LeaveDoubleBarrierResponse{}, withGrant(s.Server, r, noPassage, func(ss *session, c *acquisition, p recipes.Passage) error {
 		err := p.Leave(ctx)
 		ss.acquisitions.finished(c)
 		return err
 	})
+}
+
+// awaitOthers waits until the members that entered with one have left. That member had begun to
+// leave in another plugin, and DropRest has deleted its znode.
+func (s service) awaitOthers(ctx context.Context, r *pb.AcquireRequest) error {
+	t, err := s.target(r)
+	if err != nil {
+		return err
+	}
+	b, err := t.DoubleBarrier(t.path, recipes.DoubleBarrierConfig{Size: int(r.GetDoubleBarrier().GetSize()), Dialect: t.dialect})
+	if err != nil {
+		return err
+	}
+	p, err := enter(ctx, b, r, nil)
+	if err != nil {
+		return err
+	}
+	return p.Leave(ctx)
 }
