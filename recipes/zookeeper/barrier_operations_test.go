@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"strings"
 	"testing/synctest"
-	"time"
 
 	"github.com/zkrecipes/zkrecipes/internal/testing/must"
 	"github.com/zkrecipes/zkrecipes/internal/testing/zktest"
@@ -126,24 +125,6 @@ func (s *stage) entering(d recipes.Dialect, first bool) doing {
 			s.ok(leave())
 		}
 		return s.passTogether(d)
-	}
-	if s.host == nil {
-		return do
-	}
-	// If the plugin dies before it has reported the znode, the victim joins again. The other member
-	// may have entered with the first znode, and the victim waits for the next round.
-	enter := do.act
-	do.act = func(ctx context.Context) error {
-		entered := zktest.GoDo(ctx, enter)
-		select {
-		case err := <-entered:
-			return err
-		case <-time.After(time.Minute):
-		}
-		s.ok(leave())
-		waiting, giveUp = context.WithCancel(s.ctx)
-		s.ok(come())
-		return <-entered
 	}
 	return do
 }
