@@ -306,18 +306,20 @@ func TestHandoffDoesNotContainTheHold(t *testing.T) {
 func TestBrokenLockIsNotMeasured(t *testing.T) {
 	for _, tt := range []struct {
 		name    string
+		recipe  load.Recipe
 		defect  func(recipes.Client) recipes.Client
 		n       int
 		promise string
 	}{
-		{"two holders", apart, 5, "mutual exclusion"},
-		{"stale tokens", stale, 5, "growing tokens"},
-		{"stale tokens of one", stale, 1, "growing tokens"},
+		{"two holders", load.Lock, apart, 5, "mutual exclusion"},
+		{"two leaders", load.Election, apart, 5, "mutual exclusion"},
+		{"stale tokens", load.Lock, stale, 5, "growing tokens"},
+		{"stale tokens of one", load.Lock, stale, 1, "growing tokens"},
 	} {
 		for _, w := range []load.Workload{load.Drain, load.Cycle} {
 			t.Run(tt.name+"/"+string(w), func(t *testing.T) {
 				_, err := load.Load{
-					Workload: w, Recipe: load.Lock, Path: path, Sessions: broken(t, tt.n, tt.defect),
+					Workload: w, Recipe: tt.recipe, Path: path, Sessions: broken(t, tt.n, tt.defect),
 					Duration: time.Minute, Warmup: time.Minute,
 				}.Run(t.Context())
 				violation, ok := errors.AsType[*load.Violation](err)
