@@ -22,8 +22,8 @@ import (
 	"github.com/zkrecipes/zkrecipes/recipes"
 )
 
-// planted opens sessions without a server. A grant takes one millisecond for each contender in
-// line.
+// planted opens sessions without a server, in which a grant takes one millisecond for each
+// contender in line.
 func planted(ctx context.Context, server *fake.World, cfg recipes.SessionConfig) (recipes.Client, error) {
 	s, err := server.Open(ctx, cfg)
 	return fake.Acquiring{Client: s, Acquire: func(ctx context.Context, l recipes.Lock) (recipes.Hold, error) {

@@ -42,7 +42,7 @@ func newBereaved(t *testing.T) *bereaved {
 	return b
 }
 
-// holds checks whether the host's session exists, and that the plugin ends if not.
+// holds checks whether the host's session exists, and that the plugin ends if it does not.
 func (b *bereaved) holds(want bool) {
 	b.Helper()
 	synctest.Wait()

@@ -192,9 +192,9 @@ func (c *Conn) authenticateSASL() error {
 // catchUp waits until the server has applied all transactions that the session may have seen.
 //
 // The connect request has the id of the last one, so a server that has not applied it refuses the
-// connection. But before ZooKeeper 3.9 an event does not say of which transaction it is, and a
-// resumed session does not know what the previous process has seen. A grant follows an event
-// without a request, and the new holder expects to read what the previous holder wrote.
+// connection. But before ZooKeeper 3.9 an event does not name its transaction, and a resumed
+// session does not know what the previous process has seen. A grant follows an event without a
+// request, and the new holder expects to read what the previous holder wrote.
 //
 // A sync would not be enough: a leader answers it at once, and may not have applied what a follower
 // has (see Session.Sync). The transaction is answered when the server has applied all earlier
