@@ -18,19 +18,21 @@ import (
 
 func TestFailoverTimesTheNextGrant(t *testing.T) {
 	for _, recipe := range []load.Recipe{load.Lock, load.Election} {
-		const n = 5
-		all := sessions(t, n)
-		killed := -1
-		m := run(t, load.Load{
-			Workload: load.Failover, Recipe: recipe, Strategy: recipes.Predecessor, Path: path, Sessions: all,
-			Kill: func(ctx context.Context, i int) error { killed = i; return all[i].Close(ctx) },
+		synctest.Test(t, func(t *testing.T) {
+			const n = 5
+			all := sessions(t, n)
+			killed := -1
+			m := run(t, load.Load{
+				Workload: load.Failover, Recipe: recipe, Strategy: recipes.Predecessor, Path: path, Sessions: all,
+				Kill: func(ctx context.Context, i int) error { killed = i; return all[i].Close(ctx) },
+			})
+			if m.Operations != 1 || m.Handoff.TotalCount() != 1 || m.Elapsed < 0 {
+				t.Errorf("%s: %d failovers in %v, %d times; want one", recipe, m.Operations, m.Elapsed, m.Handoff.TotalCount())
+			}
+			if killed < 0 || m.Counters.WatchEvents > 1 {
+				t.Errorf("%s: session %d killed, %d watch events; want at most one", recipe, killed, m.Counters.WatchEvents)
+			}
 		})
-		if m.Operations != 1 || m.Handoff.TotalCount() != 1 || m.Elapsed <= 0 {
-			t.Errorf("%s: %d failovers in %v, %d times; want one", recipe, m.Operations, m.Elapsed, m.Handoff.TotalCount())
-		}
-		if killed < 0 || m.Counters.WatchEvents > 1 {
-			t.Errorf("%s: session %d killed, %d watch events; want at most one", recipe, killed, m.Counters.WatchEvents)
-		}
 	}
 }
 
@@ -161,27 +163,29 @@ func TestOpenFindsABrokenLock(t *testing.T) {
 }
 
 func TestManyLinesAreMeasuredTogether(t *testing.T) {
-	const lines, each = 4, 3
-	begun := 0
-	m := run(t, load.Load{
-		Workload: load.Many, Lines: lines, Recipe: load.Lock, Strategy: recipes.Predecessor, Path: path,
-		Sessions: sessions(t, lines*each), Duration: 10 * time.Millisecond,
-		Begin: func(context.Context) error { begun++; return nil },
+	synctest.Test(t, func(t *testing.T) {
+		const lines, each = 4, 3
+		begun := 0
+		m := run(t, load.Load{
+			Workload: load.Many, Lines: lines, Recipe: load.Lock, Strategy: recipes.Predecessor, Path: path,
+			Sessions: sessions(t, lines*each), Duration: 10 * time.Millisecond, Hold: time.Millisecond,
+			Begin: func(context.Context) error { begun++; return nil },
+		})
+		if begun != 1 {
+			t.Errorf("begun %d times; want once for all lines", begun)
+		}
+		var turns int64
+		for _, n := range m.Turns {
+			turns += n
+		}
+		if len(m.Turns) != lines*each || turns != m.Operations || m.Operations < lines {
+			t.Errorf("%d operations, turns %v", m.Operations, m.Turns)
+		}
+		// One event for each handoff, except for contenders that found the line empty.
+		if m.Counters.WatchEvents > m.Operations {
+			t.Errorf("%d watch events for %d handoffs of predecessors; want at most one each", m.Counters.WatchEvents, m.Operations)
+		}
 	})
-	if begun != 1 {
-		t.Errorf("begun %d times; want once for all lines", begun)
-	}
-	var turns int64
-	for _, n := range m.Turns {
-		turns += n
-	}
-	if len(m.Turns) != lines*each || turns != m.Operations || m.Operations < lines {
-		t.Errorf("%d operations, turns %v", m.Operations, m.Turns)
-	}
-	// One event for each handoff, except for contenders that found the line empty.
-	if m.Counters.WatchEvents > m.Operations {
-		t.Errorf("%d watch events for %d handoffs of predecessors; want at most one each", m.Counters.WatchEvents, m.Operations)
-	}
 }
 
 // A hold is longer than a contender needs to join again.

@@ -45,13 +45,12 @@ func buildMain() {
 			panic(err)
 		}
 		c.transports[transport.Direct] = func(context.Context, string, recipes.SessionConfig, *exit.Cleanup, transport.Say) (bench.Transport, error) {
-			return bench.Transport{Open: func(ctx context.Context, cfg recipes.SessionConfig) (recipes.Client, error) {
-				s, err := zookeeper.Open(ctx, cfg)
+			return bench.Transport{Open: with(func(s recipes.Client) recipes.Client {
 				return hooked{s, func(ctx context.Context, l recipes.Lock) (recipes.Hold, error) {
 					h, err := l.Acquire(ctx)
 					return slowHold{h, by}, err
-				}}, err
-			}}, nil
+				}}
+			}, zookeeper.Open)}, nil
 		}
 	}
 	os.Exit(c.process())

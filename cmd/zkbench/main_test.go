@@ -148,11 +148,19 @@ func (l hookedLock) Acquire(ctx context.Context) (recipes.Hold, error) {
 	return l.session.acquire(ctx, l.Lock)
 }
 
-// apart opens a session whose locks exclude no other session.
-func apart(ctx context.Context, cfg recipes.SessionConfig) (recipes.Client, error) {
-	s, err := zookeeper.Open(ctx, cfg)
-	return apartSession{s}, err
+// with opens sessions that wrap changes.
+func with(wrap func(recipes.Client) recipes.Client, open recipes.Opener) recipes.Opener {
+	return func(ctx context.Context, cfg recipes.SessionConfig) (recipes.Client, error) {
+		s, err := open(ctx, cfg)
+		if err != nil {
+			return nil, err
+		}
+		return wrap(s), nil
+	}
 }
+
+// apart excludes no other session from its locks.
+func apart(s recipes.Client) recipes.Client { return apartSession{s} }
 
 type apartSession struct{ recipes.Client }
 
@@ -160,13 +168,12 @@ func (s apartSession) Lock(path string, cfg recipes.LockConfig) (recipes.Lock, e
 	return s.Client.Lock(fmt.Sprint(path, "/", s.ID()), cfg)
 }
 
-// stale opens a session whose grants all have the same token.
-func stale(ctx context.Context, cfg recipes.SessionConfig) (recipes.Client, error) {
-	s, err := zookeeper.Open(ctx, cfg)
+// stale has the same token for all of its grants.
+func stale(s recipes.Client) recipes.Client {
 	return hooked{s, func(ctx context.Context, l recipes.Lock) (recipes.Hold, error) {
 		h, err := l.Acquire(ctx)
 		return staleHold{h}, err
-	}}, err
+	}}
 }
 
 type staleHold struct{ recipes.Hold }
@@ -186,10 +193,10 @@ func after(sessions int64, first, second recipes.Opener) recipes.Opener {
 }
 
 func TestBrokenLockFailsTheRun(t *testing.T) {
-	for promise, broken := range map[string]recipes.Opener{"mutual exclusion": apart, "growing tokens": stale} {
+	for promise, broken := range map[string]func(recipes.Client) recipes.Client{"mutual exclusion": apart, "growing tokens": stale} {
 		t.Run(promise, func(t *testing.T) {
 			file := filepath.Join(t.TempDir(), "results.txt")
-			code, stdout, stderr := zkbench(t.Context(), after(4, zookeeper.Open, broken),
+			code, stdout, stderr := zkbench(t.Context(), after(4, zookeeper.Open, with(broken, zookeeper.Open)),
 				"run", "-recipe", "lock", "-strategy", "predecessor", "-contenders", "4", "-count", "9", "-out", file)
 			if code != exit.Broken {
 				t.Errorf("exit code %d; want %d", code, exit.Broken)

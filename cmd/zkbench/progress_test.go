@@ -93,7 +93,7 @@ func TestResultsGoToOnePlace(t *testing.T) {
 	if code != exit.OK || stdout != "" || err != nil || strings.Count(string(text), "\nBenchmark") != 2 {
 		t.Errorf("exit code %d, stdout %q, file %q, %v:\n%s", code, stdout, text, err, stderr)
 	}
-	code, stdout, _ = zkbench(t.Context(), after(4, zookeeper.Open, apart), args...)
+	code, stdout, _ = zkbench(t.Context(), after(4, zookeeper.Open, with(apart, zookeeper.Open)), args...)
 	text, err = os.ReadFile(file)
 	if code != exit.Broken || stdout != "" || err != nil || strings.Count(string(text), "\nBenchmark") != 1 {
 		t.Errorf("of a run that failed: exit code %d, stdout %q, file %q, %v", code, stdout, text, err)

@@ -184,13 +184,12 @@ func TestABrokenLockFailsTheReplay(t *testing.T) {
 	file := madeAudit(t, "lock", 20)
 	var mu sync.Mutex
 	var opened []recipes.Client
-	sound := func(ctx context.Context, cfg recipes.SessionConfig) (recipes.Client, error) {
-		s, err := zookeeper.Open(ctx, cfg)
+	sound := with(func(s recipes.Client) recipes.Client {
 		mu.Lock()
 		defer mu.Unlock()
 		opened = append(opened, s)
-		return s, err
-	}
+		return s
+	}, zookeeper.Open)
 	if code, stdout, stderr := zkbench(t.Context(), sound, "replay", "-sessions", "3", file); code == exit.Broken || !strings.Contains(stdout, "/jobs  lock") {
 		t.Errorf("exit code %d\n%s%s", code, stdout, stderr)
 	}
@@ -202,7 +201,7 @@ func TestABrokenLockFailsTheReplay(t *testing.T) {
 			t.Error("a session is open")
 		}
 	}
-	code, _, stderr := zkbench(t.Context(), stale, "replay", file)
+	code, _, stderr := zkbench(t.Context(), with(stale, zookeeper.Open), "replay", file)
 	if code != exit.Broken || !strings.Contains(stderr, "the lock is broken: growing tokens") {
 		t.Errorf("exit code %d:\n%s", code, stderr)
 	}
@@ -210,13 +209,12 @@ func TestABrokenLockFailsTheReplay(t *testing.T) {
 
 func TestAnInterruptedReplayRanNoTrials(t *testing.T) {
 	ctx, cancel := context.WithCancel(t.Context())
-	open := func(ctx context.Context, cfg recipes.SessionConfig) (recipes.Client, error) {
-		s, err := zookeeper.Open(ctx, cfg)
+	open := with(func(s recipes.Client) recipes.Client {
 		return hooked{s, func(ctx context.Context, _ recipes.Lock) (recipes.Hold, error) {
 			cancel()
 			return nil, context.Cause(ctx)
-		}}, err
-	}
+		}}
+	}, zookeeper.Open)
 	if code, _, stderr := zkbench(ctx, open, "replay", madeAudit(t, "lock", 2)); code != exit.Interrupted || !strings.HasSuffix(stderr, "zkbench: interrupted during the replay\n") {
 		t.Errorf("exit code %d:\n%s", code, stderr)
 	}

@@ -24,15 +24,17 @@ import (
 	"github.com/zkrecipes/zkrecipes/recipes/zookeeper"
 )
 
-// planted returns a session whose grants take one millisecond for each contender in line.
-func planted(srv *zkserver.Server, s recipes.Client) recipes.Client {
-	return hooked{s, func(ctx context.Context, l recipes.Lock) (recipes.Hold, error) {
-		hold, err := l.Acquire(ctx)
-		// A little less, because a histogram rounds. By then the last holder is in line again.
-		time.Sleep(900 * time.Microsecond)
-		time.Sleep(time.Duration(len(zktest.Layout(srv, l.Path()))-1) * time.Millisecond)
-		return hold, err
-	}}
+// planted makes the grants of a session take one millisecond for each contender in line.
+func planted(srv *zkserver.Server) func(recipes.Client) recipes.Client {
+	return func(s recipes.Client) recipes.Client {
+		return hooked{s, func(ctx context.Context, l recipes.Lock) (recipes.Hold, error) {
+			hold, err := l.Acquire(ctx)
+			// A little less, because a histogram rounds. By then the last holder is in line again.
+			time.Sleep(900 * time.Microsecond)
+			time.Sleep(time.Duration(len(zktest.Layout(srv, l.Path()))-1) * time.Millisecond)
+			return hold, err
+		}}
+	}
 }
 
 // search returns the search and the prober of slo, with sessions from opener.
@@ -50,10 +52,7 @@ func TestSearchFindsThePlantedContenders(t *testing.T) {
 	for _, edge := range []int{3, 37, 64} {
 		synctest.Test(t, func(t *testing.T) {
 			srv, dial := zktest.Piped(t)
-			s, e := search(overContenders, time.Duration(edge)*time.Millisecond, func(ctx context.Context, cfg recipes.SessionConfig) (recipes.Client, error) {
-				session, err := dial.Open(ctx, cfg)
-				return planted(srv, session), err
-			}, load.Cycle)
+			s, e := search(overContenders, time.Duration(edge)*time.Millisecond, with(planted(srv), dial.Open), load.Cycle)
 			var records []record.Record
 			r, err := s.search.Run(t.Context(), command{stderr: io.Discard}.prober(s, e, &records))
 			if err != nil || r.LastPass != edge || r.FirstFail != edge+1 || len(records) == 0 {
@@ -83,14 +82,14 @@ func TestProbesThatAreMissedHavePathsOfTheirOwn(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		_, dial := zktest.Piped(t)
 		var paths sync.Map
-		s, e := search(overRate, time.Second, func(ctx context.Context, cfg recipes.SessionConfig) (recipes.Client, error) {
-			session, err := dial.Open(ctx, cfg)
-			return hooked{session, func(ctx context.Context, l recipes.Lock) (recipes.Hold, error) {
+		ungranting := func(s recipes.Client) recipes.Client {
+			return hooked{s, func(ctx context.Context, l recipes.Lock) (recipes.Hold, error) {
 				paths.Store(l.Path(), true)
 				<-ctx.Done() // no contender is granted
 				return nil, context.Cause(ctx)
-			}}, err
-		}, load.Open)
+			}}
+		}
+		s, e := search(overRate, time.Second, with(ungranting, dial.Open), load.Open)
 		e.Contenders = []int{1}
 		var records []record.Record
 		r, err := s.search.Run(t.Context(), command{stderr: io.Discard}.prober(s, e, &records))

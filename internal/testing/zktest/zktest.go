@@ -1,5 +1,5 @@
-// Package zktest has what the tests of package zookeeper and of the packages below it share.
-// These tests open sessions as a user does, with zookeeper.Open.
+// Package zktest has what the tests of package zookeeper, of the packages below it, and of the layers
+// above it share. These tests open sessions as a user does, with zookeeper.Open.
 //
 //   - [Embedded], [Open] and [OpenAt] give a test a server in this process and sessions.
 //     [Everywhere] runs it on a real ZooKeeper too.
