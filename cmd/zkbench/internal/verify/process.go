@@ -153,7 +153,7 @@ func (b *bench) attach() (*process, error) {
 		_, err = stream.Recv()
 	}
 	if err != nil {
-		return nil, fmt.Errorf("Attach: %w", err)
+		return nil, fmt.Errorf("calling Attach: %w", err)
 	}
 	return p, nil
 }
@@ -203,7 +203,7 @@ func (b *bench) open(p *process, timeout time.Duration, resume *pb.Resume) (*ses
 	if err != nil {
 		cancel()
 		err, _ = wire.Error(err)
-		return nil, fmt.Errorf("Open: %w", err)
+		return nil, fmt.Errorf("calling Open: %w", err)
 	}
 	return s, nil
 }

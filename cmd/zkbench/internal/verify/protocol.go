@@ -397,7 +397,7 @@ func (b *bench) resumes(leave func(*session) error) error {
 		return fmt.Errorf("the grant is %v, and was %v", again, g)
 	}
 	if _, err := pb.NewSessionServiceClient(next.conn).DropRest(b.ctx, &pb.DropRestRequest{Session: r.Session}); err != nil {
-		return fmt.Errorf("DropRest: %w", err)
+		return fmt.Errorf("calling DropRest: %w", err)
 	}
 	return r.write(b.ctx, "1")
 }
