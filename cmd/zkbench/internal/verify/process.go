@@ -53,6 +53,7 @@ func (b *bench) run(env ...string) (*process, error) {
 			p.cmd.Env = append(p.cmd.Env, name+"="+value)
 		}
 	}
+	p.cmd.WaitDelay = closing // a process that it has left may have its stdout
 	p.cmd.Stderr = &p.stderr
 	reader, writer := io.Pipe()
 	p.cmd.Stdout = writer

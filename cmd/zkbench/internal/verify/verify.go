@@ -8,6 +8,7 @@ package verify
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"regexp"
 	"slices"
@@ -74,14 +75,12 @@ type failures []string
 func (f failures) Error() string { return strings.Join(f, "; ") }
 
 func (p part) run(ctx context.Context) Result {
-	r := Result{Name: p.name}
-	switch err := p.check(ctx).(type) {
-	case nil:
-	case skipped:
-		r.Skipped = string(err)
-	case failures:
-		r.Failures = err
-	default:
+	r, err := Result{Name: p.name}, p.check(ctx)
+	if why, ok := errors.AsType[skipped](err); ok {
+		r.Skipped = string(why)
+	} else if several, ok := errors.AsType[failures](err); ok {
+		r.Failures = several
+	} else if err != nil {
 		r.Failures = []string{err.Error()}
 	}
 	return r
