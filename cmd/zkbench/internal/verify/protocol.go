@@ -365,7 +365,7 @@ func (b *bench) resumes(leave func(*session) error) error {
 	case !slices.Contains(info.GetCapabilities(), "resume"):
 		return skipped("the plugin lacks the capability resume")
 	case len(s.Ticket) == 0:
-		return errors.New("Opened has no ticket")
+		return errors.New("the message Opened has no ticket")
 	}
 	g, err := s.acquire(b.ctx, "1", "/a", nil)
 	if err != nil {
