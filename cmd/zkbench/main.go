@@ -5,7 +5,7 @@
 //	zkbench                  compare the strategies on an embedded server
 //	zkbench help run         list everything that it can measure
 //	zkbench compare A B      list what became better or worse, for a build to depend on
-//	zkbench help             list the other verbs: sweep, plan, replay, slo, report and serve
+//	zkbench help             list the other verbs: sweep, plan, replay, slo, report, serve and verify
 //
 // This package has what a person meets: the verbs with their flags, and the sentences of answers.
 // Its files call each other in one direction only: main.go, a file for each verb, experiment.go,
@@ -78,6 +78,7 @@ func verbs() []verbEntry {
 		{"report", "make an HTML page, figures and tables from records", command.reportVerb},
 		{"slo", "find the largest load under a latency objective", command.sloVerb},
 		{"serve", "run a ZooKeeper server for trials", command.serveVerb},
+		{"verify", "check a plugin, in any language, against the contract", command.verifyVerb},
 	}
 }
 
@@ -122,10 +123,8 @@ Measures how fast ZooKeeper's locks and leader elections change hands, and what
 that costs. From recorded measurements it plans capacity and finds regressions.
 
 Examples:
-    zkbench                    compare three strategies, in 15 seconds
+    zkbench                    compare three strategies, on a server of its own
     zkbench run -ensemble 1    the same on a real ZooKeeper
-
-Without a verb, zkbench needs no server: it starts one in its own process.
 
 Verbs:
 %s

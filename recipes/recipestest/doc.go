@@ -13,6 +13,9 @@
 //     TestContract/contract/lock/lock/handoff/grants_follow_the_order_of_joining.
 //  4. Run that test alone with -run and its name, and with -race.
 //
+// "zkbench verify" runs the same tests against a plugin executable, which can be written in any
+// language. It uses [Parts], because a program is not a test.
+//
 // Every sentence of the contract that can be tested is tested. The suite calls the
 // implementation only through the opener and the sessions that it returns.
 //

@@ -274,6 +274,30 @@ func TestAResumeThatMeetsItsDeadlineClosesNothing(t *testing.T) {
 	})
 }
 
+// What a session holds survives a resumption although two of three servers accept connections and
+// answer nothing: no attempt takes as much of the remaining time as ConnectTimeout.
+func TestSilentServersLeaveTimeForAResumption(t *testing.T) {
+	onVirtualTime(t, func(t *testing.T, srv *zkserver.Server, s *session.Session) {
+		cfg := recipes.SessionConfig{Servers: []string{"silent-1", "silent-2", "server"}, ConnectTimeout: s.Timeout() / 2}
+		silent := 0
+		dial := func(_ context.Context, _, address string) (net.Conn, error) {
+			if strings.HasPrefix(address, "silent") {
+				silent++
+				return deaf{pipe(srv)}, nil
+			}
+			return pipe(srv), nil
+		}
+		for range 20 { // each session has its own order
+			ticket := carried(t, letGo(t, s), time.Now().Add(-s.Timeout()/4))
+			s = must.Get(session.Resume(t.Context(), cfg, dial, ticket))(t)
+		}
+		if silent == 0 {
+			t.Error("no silent server was met")
+		}
+		closeNow(s)
+	})
+}
+
 // A session that another call closes cannot be let go. LetGo waits for the server no longer
 // than its context.
 func TestLettingGoOfASessionThatIsBeingClosed(t *testing.T) {
