@@ -109,7 +109,7 @@ func TestUnreachablePluginEnds(t *testing.T) {
 				t.Errorf("the plugin reports %q", line)
 			}
 			closes(t, "Exited", p.Exited())
-			_, err := p.Open(ctx(t), recipes.SessionConfig{Servers: []string{"fake"}})
+			_, err := p.Open(ctx(t), recipes.SessionConfig{Servers: []string{"server"}})
 			if !errors.Is(err, recipes.ErrPluginLost) {
 				t.Error(err)
 			}
@@ -132,7 +132,7 @@ func TestSupervisorReplacesAnUnreachablePlugin(t *testing.T) {
 	s := must.Get(host.Supervise(ctx(t), host.SupervisorConfig{Plugin: cfg}))(t)
 	t.Cleanup(func() { _ = s.Close(context.Background()) })
 	old := s.Plugin().PID()
-	lost := must.Get(s.Open(ctx(t), recipes.SessionConfig{Servers: []string{"fake"}, SessionTimeout: time.Hour}))(t)
+	lost := must.Get(s.Open(ctx(t), recipes.SessionConfig{Servers: []string{"server"}, SessionTimeout: time.Hour}))(t)
 	socket := pluginSocket(t, tmp)
 	must.Do(t, os.Remove(socket))
 	breakAll(t, connections(t, socket))
@@ -140,7 +140,7 @@ func TestSupervisorReplacesAnUnreachablePlugin(t *testing.T) {
 	if !errors.Is(lost.Err(), recipes.ErrPluginLost) {
 		t.Error(lost.Err())
 	}
-	again := must.Get(s.Open(ctx(t), recipes.SessionConfig{Servers: []string{"fake"}, SessionTimeout: time.Hour}))(t)
+	again := must.Get(s.Open(ctx(t), recipes.SessionConfig{Servers: []string{"server"}, SessionTimeout: time.Hour}))(t)
 	if p := s.Plugin(); p == nil || p.PID() == old {
 		t.Error("the plugin was not replaced")
 	}

@@ -21,7 +21,6 @@ import (
 	"github.com/zkrecipes/zkrecipes/bench"
 	"github.com/zkrecipes/zkrecipes/cmd/zkbench/internal/exit"
 	"github.com/zkrecipes/zkrecipes/cmd/zkbench/internal/transport"
-	"github.com/zkrecipes/zkrecipes/internal/testing/fake"
 	"github.com/zkrecipes/zkrecipes/internal/testing/must"
 	"github.com/zkrecipes/zkrecipes/recipes"
 	"github.com/zkrecipes/zkrecipes/recipes/zookeeper"
@@ -48,7 +47,7 @@ func buildMain() {
 		c.transports[transport.Direct] = func(context.Context, string, recipes.SessionConfig, *exit.Cleanup, transport.Say) (bench.Transport, error) {
 			return bench.Transport{Open: func(ctx context.Context, cfg recipes.SessionConfig) (recipes.Client, error) {
 				s, err := zookeeper.Open(ctx, cfg)
-				return fake.Acquiring{Client: s, Acquire: func(ctx context.Context, l recipes.Lock) (recipes.Hold, error) {
+				return hooked{s, func(ctx context.Context, l recipes.Lock) (recipes.Hold, error) {
 					h, err := l.Acquire(ctx)
 					return slowHold{h, by}, err
 				}}, err

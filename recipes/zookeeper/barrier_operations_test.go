@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"strings"
 	"testing/synctest"
-	"time"
 
 	"github.com/zkrecipes/zkrecipes/internal/testing/must"
 	"github.com/zkrecipes/zkrecipes/internal/testing/zktest"
@@ -127,24 +126,6 @@ func (s *stage) entering(d recipes.Dialect, first bool) doing {
 		}
 		return s.passTogether(d)
 	}
-	if s.host == nil {
-		return do
-	}
-	// If the plugin dies before it has reported the znode, the victim joins again. The other member
-	// may have entered with the first znode, and the victim waits for the next round.
-	enter := do.act
-	do.act = func(ctx context.Context) error {
-		entered := zktest.GoDo(ctx, enter)
-		select {
-		case err := <-entered:
-			return err
-		case <-time.After(time.Minute):
-		}
-		s.ok(leave())
-		waiting, giveUp = context.WithCancel(s.ctx)
-		s.ok(come())
-		return <-entered
-	}
 	return do
 }
 
@@ -154,7 +135,7 @@ func (s *stage) leaving(d recipes.Dialect, first bool) doing {
 	mine, theirs := <-one, <-two
 	s.ok(errors.Join(mine.err, theirs.err))
 	leave := func() error { s.start(theirs.Leave); return nil }
-	do := doing{act: mine.Leave, happen: leave, lost: []error{recipes.ErrNotHeld}, dropped: recipes.ErrNotHeld}
+	do := doing{act: mine.Leave, happen: leave, lost: []error{recipes.ErrNotHeld}}
 	if !first {
 		s.ok(leave())
 		do.happen = nil
@@ -184,10 +165,9 @@ func doubleBarrierOperations() (all []operation) {
 		one("Passage.Leave", func(s *stage) doing {
 			p := inside(s, s.victim)
 			return doing{
-				act:     p.Leave,
-				lost:    []error{recipes.ErrNotHeld},
-				dropped: recipes.ErrNotHeld,
-				denied:  []denial{{znode: stagePath, perms: noDelete}},
+				act:    p.Leave,
+				lost:   []error{recipes.ErrNotHeld},
+				denied: []denial{{znode: stagePath, perms: noDelete}},
 				between: []meddling{
 					{name: "ready goes", at: zktest.Op(zkserver.OpMulti), do: func() error { return s.remove(stagePath + "/ready") }},
 					{name: "its znode goes", at: zktest.Op(zkserver.OpMulti), do: func() error { return s.remove(p.Znode()) }},

@@ -321,7 +321,6 @@ func (do doing) again(s *stage, happened bool) error {
 	err := s.acts(s.ctx, do.act, happen)
 	switch {
 	case do.stays && (errors.Is(err, recipes.ErrThrottled) || s.host != nil && errors.Is(err, recipes.ErrUnknownOutcome)):
-	case s.host != nil && do.dropped != nil && errors.Is(err, do.dropped):
 	case happened && do.refused != nil:
 		if !errors.Is(err, do.refused) {
 			s.Errorf("again: %v; want %v", err, do.refused)

@@ -51,7 +51,6 @@ type doing struct {
 	once     bool         // act is not repeated if it was carried out
 	refused  error        // act returns it when it is repeated after it was carried out
 	stays    bool         // each later call returns the result of the first one
-	dropped  error        // act returns it when it is repeated after it was cancelled and its plugin has died
 	failed   func() error // prepares act and happen for another run; nil: happen runs once
 
 	end   func() error // gives back the grant of act

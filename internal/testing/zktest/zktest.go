@@ -3,7 +3,8 @@
 //
 //   - [Embedded], [Open] and [OpenAt] give a test a server in this process and sessions.
 //     [Everywhere] runs it on a real ZooKeeper too.
-//   - [OnVirtualTime] runs a test in a bubble. [Link] is a connection that the test breaks.
+//   - [OnVirtualTime] runs a test in a bubble. [Piped] is a server for tests with and without one.
+//     [Link] is a connection that the test breaks.
 //   - [Scene] is a wait queue with contenders, and another client that creates and deletes
 //     znodes as another library or an operator would.
 //   - [Between] acts when the server has received a certain request.
