@@ -108,8 +108,8 @@ func (f fault) strike(srv *zkserver.Server, s recipes.Session, at int64, cancel,
 var thorough = testall.On()
 
 // sweep calls run without a fault, and then with faults at each of its requests. If not
-// thorough, it injects one of so many faults. At each request and in each test it begins with a
-// different one. run returns how many requests were sent. cases counts the runs with a fault.
+// thorough, it injects only some of the faults. At each request and in each test it begins with
+// a different one. run returns how many requests were sent. cases counts the runs with a fault.
 func sweep(t *testing.T, faults []fault, one int64, cases *atomic.Int64, run func(t *testing.T, f fault, at int64) (requests int64)) {
 	requests := run(t, fault{}, 0)
 	if t.Failed() {

@@ -118,7 +118,7 @@ func TestCallsOverGRPCAreMeasured(t *testing.T) {
 	}
 }
 
-// deadlines notes the deadlines of the puts that reach a session.
+// deadlines records the deadlines of the puts that reach a session.
 type deadlines struct {
 	recipes.Client
 	puts chan time.Time
@@ -146,7 +146,7 @@ func TestAPutThatWaitsGivesUpBeforeItsCaller(t *testing.T) {
 	h := newRawHost(t, server.Config{})
 	h.wrap = func(s recipes.Client) recipes.Client { return deadlines{s, puts} }
 	h.open(nil)
-	ctx, cancel := context.WithTimeout(h.ctx, 10*time.Minute) // subject: the deadline that reaches the session
+	ctx, cancel := context.WithTimeout(h.ctx, 10*time.Minute) // the subject of the test: the deadline that reaches the session
 	defer cancel()
 	end, _ := ctx.Deadline()
 	put := func(capacity int32) time.Time {

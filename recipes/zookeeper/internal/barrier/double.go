@@ -357,11 +357,11 @@ func (b *doubleBarrier) exists(ctx context.Context, path string) (bool, error) {
 	return true, nil
 }
 
-// ResumeWaiting is Enter for a member that another process of this session has created. As
-// far as the caller knows, the member had not entered when that process ended. The others
-// have counted it since its first Enter. On an error its znode is deleted, as in Enter.
-// joined is called after the member is resumed, before it waits. If its znode is gone, the
-// error matches recipes.ErrRemoved.
+// ResumeWaiting is Enter for a member that another process of this session has created. The
+// caller has no answer that says that the member had entered when that process ended. The
+// others have counted it since its first Enter. On an error its znode is deleted, as in
+// Enter. joined is called after the member is resumed, before it waits. If its znode is
+// gone, the error matches recipes.ErrRemoved.
 func (b *doubleBarrier) ResumeWaiting(ctx context.Context, path string, joined func(recipes.Place)) (recipes.Passage, error) {
 	err := b.isMember(path)
 	if err != nil {

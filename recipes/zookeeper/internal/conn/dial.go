@@ -174,8 +174,8 @@ func (d *dialer) connect(until context.Context, network, address string) (*Conn,
 
 // pause returns the pause before the next attempt. The backoff counts from the beginning of the
 // attempt before: one that was not answered has taken enough time. A session that has lost its
-// connection makes as many attempts in a timeout as it would confirm itself, at least, and pauses
-// for a quarter of what remains at most. So it reconnects if a server answers shortly before its
+// connection makes at least as many attempts per timeout as it would send confirmations, and pauses
+// for at most a quarter of what remains. So it reconnects if a server answers shortly before its
 // deadline (see "Why ten" in package lease). The caller holds the mutex.
 func (d *dialer) pause() time.Duration {
 	longest := backoff(d.dials)
@@ -189,7 +189,7 @@ func (d *dialer) pause() time.Duration {
 }
 
 // limit returns how long the next attempt may take. A session that has lost its connection must
-// reach another server before its time is over, even if some servers accept connections and answer
+// reach another server before its deadline, even if some servers accept connections and answer
 // nothing. So the first attempt takes a share of the timeout. After each attempt that was not
 // answered the next one has twice as long, because all servers may be slow, but at most half of what
 // remains. That also holds for a single server: an attempt whose packets are lost would outlast the
@@ -276,7 +276,7 @@ func (d *dialer) security() *tls.Config {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	if err != nil {
-		d.wire.Logger.Warn("the files of TLS cannot be used; going on with their former contents", "error", err)
+		d.wire.Logger.Warn("the files of TLS cannot be used; continuing with their former contents", "error", err)
 	} else {
 		d.tls = cfg
 	}

@@ -19,8 +19,8 @@ import (
 	"github.com/zkrecipes/zkrecipes/recipes/zookeeper/internal/lease"
 )
 
-// A name may have the addresses of the whole ensemble. net.Dialer gave the first of them all of
-// the time.
+// A name may have the addresses of the whole ensemble. net.Dialer let the first address use all
+// of the time.
 func TestASilentAddressOfANameLeavesTimeForTheOthers(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		begun := time.Now()
@@ -45,8 +45,8 @@ func TestASilentAddressOfANameLeavesTimeForTheOthers(t *testing.T) {
 	})
 }
 
-// Each address has all of the time, even if there are so many that a share would be too short.
-// Connections that slower attempts open are closed.
+// Each address may use the whole time, even if there are so many that a share would be too
+// short. Connections that slower attempts open are closed.
 func TestAllAddressesOfANameMayBeFar(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		ctx, cancel := context.WithTimeout(t.Context(), 2*time.Second)
@@ -56,7 +56,7 @@ func TestAllAddressesOfANameMayBeFar(t *testing.T) {
 		c, err := firstOf(ctx, []string{"a", "b", "c", "d", "e", "f", "g"}, nextAddress, true, func(ctx context.Context, _ string) (net.Conn, error) {
 			select {
 			case <-time.After(600 * time.Millisecond):
-			case <-ctx.Done(): // too late: the connection is there
+			case <-ctx.Done(): // too late: the connection exists
 			}
 			mu.Lock()
 			defer mu.Unlock()
