@@ -215,7 +215,7 @@ func (l *launched) proc() *process {
 	return l.process
 }
 
-// kill kills the process. Before run, it prevents the start.
+// kill kills the process. If run was not called yet, the process will not start.
 func (l *launched) kill() {
 	l.mu.Lock()
 	l.aborted = true
@@ -301,7 +301,7 @@ func (l *launched) removeSocketDir() {
 	defer l.mu.Unlock()
 	if l.socketDir != "" {
 		_ = os.RemoveAll(l.socketDir)
-		_ = l.dirLock.Close() // also if it is nil
+		_ = l.dirLock.Close() // works even if it is nil
 	}
 }
 

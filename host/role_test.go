@@ -32,8 +32,8 @@ const (
 	callEnv    = "TEST_CALL"
 )
 
-// quickExit disables the race detector's sleep of a second at exit, in which an upgrade
-// would kill a plugin.
+// quickExit disables the race detector's sleep of a second at exit. During that sleep an
+// upgrade would kill the plugin.
 const quickExit = "GORACE=atexit_sleep_ms=0"
 
 var roles = map[string]func(){
@@ -106,8 +106,8 @@ func opener(closing func()) recipes.Opener {
 func servePlugin() {
 	reports := report("plugin", fmt.Sprint(os.Getpid()))
 	plugin.Serve(opener(func() {
-		// Stderr can be a pipe without a reader. The plugin must close the session
-		// nevertheless.
+		// Stderr can be a pipe without a reader. The plugin must still close
+		// the session.
 		fmt.Fprintln(realStderr, "closing a session")
 		if reports != nil {
 			fmt.Fprintln(reports, "closed")

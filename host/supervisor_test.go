@@ -46,7 +46,7 @@ func next(t *testing.T, changes <-chan host.Change) host.Change {
 func crash(t *testing.T, pid int) {
 	t.Helper()
 	p := must.Get(os.FindProcess(pid))(t)
-	defer func() { _ = p.Release() }() // closes its descriptor now, and not at a garbage collection
+	defer func() { _ = p.Release() }() // closes its descriptor now, instead of at a garbage collection
 	must.Do(t, p.Kill())
 }
 
@@ -143,7 +143,7 @@ func TestPluginThatCannotBeRestarted(t *testing.T) {
 			t.Errorf("%+v", c)
 		}
 	}
-	c, cancel := context.WithTimeout(ctx(t), 50*time.Millisecond) // Open must wait until its end
+	c, cancel := context.WithTimeout(ctx(t), 50*time.Millisecond) // Open must wait until this context ends
 	defer cancel()
 	_, err := s.Open(c, recipes.SessionConfig{Servers: []string{"server"}})
 	if !errors.Is(err, recipes.ErrUnavailable) || !errors.Is(err, context.DeadlineExceeded) || !strings.Contains(err.Error(), link) {

@@ -25,8 +25,8 @@ import (
 
 // TestUpgradesUnderLoad: no hold is lost, no other client is granted one, waiters keep their
 // order, and calls fail only with unknown outcomes. No descriptor, child or goroutine is left.
-// So it is when the plugin is killed again and again. make test-all upgrades between two builds
-// of zkrecipes-plugin, other runs between processes of one program.
+// The same applies when the plugin is killed again and again. make test-all upgrades between
+// two builds of zkrecipes-plugin, other runs between processes of one program.
 func TestUpgradesUnderLoad(t *testing.T) {
 	t.Run("embedded", func(t *testing.T) {
 		unlessReal(t)
@@ -110,7 +110,7 @@ type build struct {
 	version string
 }
 
-// builds returns how many upgrades to make, between which plugins.
+// builds returns the number of upgrades, and the plugins to upgrade to in turn.
 func builds(t *testing.T) (upgrades int, made []build) {
 	t.Helper()
 	if !testall.On() {
@@ -132,7 +132,7 @@ func builds(t *testing.T) (upgrades int, made []build) {
 	return 50, made
 }
 
-// load is the calls in a session that upgrades move, and in another one.
+// load makes calls in a session that upgrades move, and in another session.
 type load struct {
 	*testing.T
 	ctx         context.Context
@@ -171,7 +171,7 @@ func (l *load) hold(n int) {
 			if err != nil {
 				l.Logf("a waiter: %v", err)
 			}
-			got <- h // release and stillHolds check it
+			got <- h // release and stillHolds check the result
 		}()
 		closes(l, "joined", joined)
 		l.waiters = append(l.waiters, got)
@@ -198,7 +198,8 @@ func (l *load) stillHolds() {
 	}
 }
 
-// kills kills the plugin n times, with half as many holds. The host keeps nothing of a dead plugin.
+// kills kills the plugin n times while the session has n/2 holds. Afterwards the host uses
+// as many resources as before.
 func (l *load) kills(v *surviving, n int) {
 	l.hold(n / 2)
 	v.kill()

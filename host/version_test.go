@@ -59,7 +59,7 @@ func serveOlder() {
 	}, 1)
 }
 
-// knowsOnlyLocks makes another recipe than a lock a field that the plugin does not know.
+// knowsOnlyLocks turns every recipe except a lock into a field that the plugin does not know.
 func knowsOnlyLocks(ctx context.Context, r any, _ *grpc.UnaryServerInfo, handle grpc.UnaryHandler) (any, error) {
 	if ask, ok := r.(*pb.AcquireRequest); ok && ask.GetLock() == nil {
 		m := ask.ProtoReflect()

@@ -32,8 +32,8 @@ type Barrier interface {
 	// one that was set since.
 	//
 	// The error matches ErrUnknownOutcome if the barrier was set between Remove's first
-	// read and a request whose reply was lost. It also does if ctx ends, or the session is
-	// lost, after the request was sent.
+	// read and a request whose reply was lost. The same applies if ctx ends, or the session
+	// is lost, after the request was sent.
 	Remove(ctx context.Context) error
 
 	// Wait returns when the barrier does not exist. As in the text, it reads the node with
@@ -113,7 +113,7 @@ type DoubleBarrierConfig struct {
 	//
 	//   - When all members of a round die, their ready remains. Then Curator's next member
 	//     enters alone, and kazoo's members when one of them is missing. If ours comes first,
-	//     it deletes such a ready. The ready that ours creates is deleted with its session. A
+	//     it deletes that ready znode. The one that ours creates is deleted with its session. A
 	//     member that has not read it by then keeps waiting.
 	//   - A member of those libraries that has not counted yet waits for ever if others leave
 	//     first. So no member should leave before all have entered.

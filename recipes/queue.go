@@ -43,7 +43,7 @@ type Consumer interface {
 
 	// TakeMany is Take for up to most elements, from 1. It waits for the first one, and takes
 	// the unclaimed elements that follow it in the list, in order and in one transaction: all
-	// of them, or none. If another consumer is faster with one of them, it looks again.
+	// of them, or none. If another consumer was faster with one of them, it tries again.
 	//
 	// A batch is bounded by SessionConfig.MaxPacket: TakeMany returns fewer elements than most
 	// if the queue has fewer, or if more would not fit into one packet together with their
@@ -94,7 +94,7 @@ type Consumer interface {
 //   - An element can be returned, by Delivery.Return or the end of a session. Elements that
 //     are already listed then come before it.
 //   - Consumers of different sessions compete for the first element of their lists. One gets
-//     it, and the others go on to the next element, which costs each of them a read.
+//     it, and the others try the next element, which costs each of them a read.
 //
 // Divergences from the text:
 //
@@ -175,8 +175,8 @@ type QueueConfig struct {
 	// put them, taken or not. A session that another plugin resumes keeps them.
 	Ephemeral bool
 
-	// Capacity bounds the number of elements; 0 is no bound. Claimed elements count, dead
-	// letters do not. If the queue is full, Put waits: back pressure.
+	// Capacity bounds the number of elements; 0 means no bound. Claimed elements count,
+	// dead letters do not. If the queue is full, Put waits: back pressure.
 	//
 	// The bound is exact for any number of producers with the same Capacity. Each put is one
 	// transaction with a change of the child node "bound". It is committed only if no other
@@ -186,8 +186,8 @@ type QueueConfig struct {
 
 	// MaxDeliveries is how often Receive delivers an element before it becomes a dead
 	// letter, in one transaction. That happens at the last Return or, after the end of a
-	// session, when the element would be delivered next. 0 is no limit. Take does not count
-	// as a delivery, but also moves elements at the limit.
+	// session, when the element would be delivered next. 0 means no limit. Take does not
+	// count as a delivery, but also moves elements at the limit.
 	MaxDeliveries int
 
 	// Dialect selects the libraries that share the queue; "" is ZooKeeper. Curator

@@ -224,7 +224,7 @@ func TestCycleKeepsTheLineFull(t *testing.T) {
 		if m.Elapsed < duration || m.Operations < 1 {
 			t.Errorf("%d operations in %v", m.Operations, m.Elapsed)
 		}
-		// Each operation is a deletion and a creation, whole ones only.
+		// Each operation is a deletion and a creation, and only whole operations count.
 		if m.Counters.Writes != 2*m.Operations {
 			t.Errorf("%d writes for %d operations; want two each", m.Counters.Writes, m.Operations)
 		}
@@ -239,8 +239,8 @@ func TestCycleKeepsTheLineFull(t *testing.T) {
 	})
 }
 
-// A line that is too slow for the duration is measured until a contender has been granted that
-// called Acquire in the measured part.
+// If a line is too slow for the duration, it is measured until a contender that called Acquire
+// in the measured part has been granted.
 func TestCycleIsMeasuredForATurnOfTheLine(t *testing.T) {
 	for _, shared := range []bool{false, true} {
 		synctest.Test(t, func(t *testing.T) {
@@ -249,8 +249,9 @@ func TestCycleIsMeasuredForATurnOfTheLine(t *testing.T) {
 				Workload: load.Cycle, Recipe: load.Lock, Strategy: recipes.Predecessor, Path: path, Shared: shared,
 				Sessions: sessions(t, n), Duration: hold / 10, Hold: hold,
 			})
-			// A line of one process ends when the first contender that has joined again
-			// is granted. In a shared line each process ends when all of its own have been.
+			// A line of one process ends when the first contender that has joined again is
+			// granted. In a shared line each process ends when all of its own contenders
+			// have been granted.
 			operations, waits := int64(n), int64(1)
 			if shared {
 				operations, waits = 2*n, n

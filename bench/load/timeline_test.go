@@ -153,7 +153,7 @@ func TestAHolderThatIsCutOffStopsTheLineUntilItsSessionIsLost(t *testing.T) {
 					t.Errorf("%s, second %d: %d grants", recipe, i, s.Grants)
 				}
 			}
-			// The grant after a loss is no handoff.
+			// The grant after a loss is not a handoff.
 			if m.Handoff.TotalCount() != m.Operations-3 || m.Handoff.Max() > int64(timelineHold) {
 				t.Errorf("%s: %d handoffs of up to %v; %d grants", recipe, m.Handoff.TotalCount(), time.Duration(m.Handoff.Max()), m.Operations)
 			}
@@ -201,7 +201,8 @@ func TestFaultsThatComeTooLateAreMissed(t *testing.T) {
 	})
 }
 
-// A session that is lost while another contender holds, or during a hold, ends no timeline.
+// A session that is lost while another contender holds, or during a hold, does not end the
+// timeline.
 func TestSessionsThatAreLostAreReplacedAndCounted(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		x := newTimelines(t, 3)
@@ -222,8 +223,8 @@ func TestSessionsThatAreLostAreReplacedAndCounted(t *testing.T) {
 	})
 }
 
-// A single contender holds again after its loss, and a grant after its own release is no handoff. It
-// does not wait for the end of a hold that is lost.
+// A single contender holds again after its loss, and a grant after its own release is not a
+// handoff. It does not wait for the end of a hold that is lost.
 func TestASingleContenderComesBackDuringALongHold(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		x := newTimelines(t, 1, "holder@7s")
@@ -243,7 +244,7 @@ func TestASingleContenderComesBackDuringALongHold(t *testing.T) {
 	})
 }
 
-// A grant that comes after the end is in no second, and does not count.
+// A grant that comes after the end belongs to no second, and does not count.
 func TestGrantsAfterTheEndOfATimelineDoNotCount(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		x := newTimelines(t, 1)
@@ -287,7 +288,7 @@ type unaware struct{ recipes.Client }
 
 func (unaware) Done() <-chan struct{} { return nil }
 
-// A holder that was cut off and does not notice that is still a holder when the next contender is
+// A holder that does not notice that it was cut off still holds when the next contender is
 // granted.
 func TestAHolderThatDoesNotNoticeItsLossIsAViolation(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {

@@ -46,8 +46,8 @@ func removeHolder(srv *zkserver.Server, s recipes.Client) {
 
 func TestFailoverFindsABrokenLock(t *testing.T) {
 	for _, n := range []int{2, 5} {
-		// With the defect from the start, all contenders hold at once. From the kill on, two of
-		// the four survivors do; with two contenders there is one survivor only.
+		// With the defect from the start, all contenders hold at once. With the defect from the
+		// kill on, two of the four survivors do. With two contenders there is only one survivor.
 		for _, first := range []bool{true, false} {
 			synctest.Test(t, func(t *testing.T) {
 				all, srv := served(t, n)
@@ -219,7 +219,7 @@ func TestReplayFollowsItsSchedule(t *testing.T) {
 	})
 }
 
-// A wait counts from the scheduled time, also if the replay starts late.
+// A wait counts from the scheduled time, even if the replay starts late.
 func TestReplayCountsFromTheSchedule(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		l := load.Load{Recipe: load.Lock, Path: path, Sessions: sessions(t, 1)}
@@ -336,8 +336,9 @@ func TestReplayFindsABrokenLock(t *testing.T) {
 	}
 }
 
-// What a contender held may be granted to another once its session has ended, also if the machine is
-// too busy for it to notice. The load then ends with the error of the session, and is no violation.
+// Once a session has ended, its hold may be granted to another contender, even if the machine is
+// too busy for the former holder to notice. The load then ends with the error of the session, which
+// is not a violation.
 func TestALostSessionIsNoViolation(t *testing.T) {
 	for name, run := range map[string]func(ctx context.Context, l load.Load, lose func()) error{
 		"drain": func(ctx context.Context, l load.Load, lose func()) error {

@@ -97,9 +97,9 @@ func TestFlagsArePassedToBothBuilds(t *testing.T) {
 	}
 }
 
-// TestAgainstFindsATenthAndNothingElse compares a build with itself, and with one that is
-// slower by a tenth of each operation, ZKRECIPES_AGAINST times each. Each comparison takes half
-// a minute, so only .ci/suite against runs it.
+// TestAgainstFindsATenthAndNothingElse compares a build with itself, and with one whose
+// operations take 10 % longer, ZKRECIPES_AGAINST times each. Each comparison takes half a
+// minute, so only .ci/suite against runs it.
 func TestAgainstFindsATenthAndNothingElse(t *testing.T) {
 	runs, _ := strconv.Atoi(os.Getenv("ZKRECIPES_AGAINST"))
 	if runs == 0 {

@@ -229,7 +229,7 @@ func TestLostServerFailsTheRun(t *testing.T) {
 	}
 }
 
-// TestNothingIsPrintedThatATerminalActsUpon, whatever servers, files and arguments contain.
+// TestNothingIsPrintedThatATerminalActsUpon: whatever servers, files and arguments contain.
 func TestNothingIsPrintedThatATerminalActsUpon(t *testing.T) {
 	const hostile = "ESCAPED\x1bc\x1bPx\x1b\\\u009b2J\x9b2J\r\x7f\x00\u202e\u2066\u2028\xff"
 	gone := func(context.Context, recipes.SessionConfig) (recipes.Client, error) {
@@ -266,7 +266,7 @@ type full struct{}
 
 func (full) Write([]byte) (int, error) { return 0, errors.New("disk full") }
 
-// The record of the trial is kept: no run makes the same one again.
+// The record of the trial is kept, because it cannot be measured again.
 func TestOutputThatCannotBeWrittenFailsTheRun(t *testing.T) {
 	file := filepath.Join(t.TempDir(), "results.txt")
 	var stderr bytes.Buffer

@@ -100,7 +100,7 @@ func TestResultsGoToOnePlace(t *testing.T) {
 	}
 }
 
-// A run whose limit was zkbench itself must not look like a measurement of the servers.
+// If zkbench itself was the limit, the run must not look like a measurement of the servers.
 func TestMostlyInvalidTrialsAreAnExitCode(t *testing.T) {
 	of := func(contenders int, invalid ...bool) (all []record.Record) {
 		for _, i := range invalid {
@@ -139,8 +139,8 @@ func TestMostlyInvalidTrialsAreAnExitCode(t *testing.T) {
 	}
 }
 
-// A reader of help wants to know first what a verb does and how to call it, then what it
-// promises, and at the end every flag.
+// Help first says what a verb does and how to call it, then what it promises, and at the
+// end lists every flag.
 func TestHelpBeginsWithWhatIsWantedFirst(t *testing.T) {
 	for _, v := range verbs() {
 		help := helpOf(t, "help", v.name)
@@ -210,7 +210,7 @@ func helpOf(t *testing.T, args ...string) string {
 	return stdout
 }
 
-// The README and the help agree about how long the first command takes.
+// The README and the help agree on how long the first command takes.
 func TestTheFirstCommandTakesAsLongAsTheReadmeSays(t *testing.T) {
 	readme := must.Get(os.ReadFile(filepath.Join("..", "..", "README.md")))(t)
 	said := regexp.MustCompile(`three (?:ways to wait|strategies),? in[^.]* (\w+) seconds`)

@@ -113,7 +113,7 @@ func TestProductionIsPlannedAndReplayed(t *testing.T) {
 	}
 }
 
-// kinds are the paths that are no locks.
+// kinds are the paths that are not locks.
 var kinds = map[string]load.Recipe{"/jobs/pool": "semaphore", "/jobs/cache": "shared-lock", "/jobs/urgent": "priority-lock"}
 
 // produce plays Poisson arrivals with exponential holds, and samples mntr before and after.
@@ -193,7 +193,7 @@ func TestABrokenLockFailsTheReplay(t *testing.T) {
 	if code, stdout, stderr := zkbench(t.Context(), sound, "replay", "-sessions", "3", file); code == exit.Broken || !strings.Contains(stdout, "/jobs  lock") {
 		t.Errorf("exit code %d\n%s%s", code, stdout, stderr)
 	}
-	if n := len(opened); n != 4 { // one is the check of the transport
+	if n := len(opened); n != 4 { // one session is for the check of the transport
 		t.Errorf("%d sessions", n)
 	}
 	for _, s := range opened {
@@ -301,7 +301,7 @@ func TestScheduleOfAReplay(t *testing.T) {
 			t.Errorf("%+v: %+v, %d sessions, %v; want %+v", c.s, p.acquisitions, r.sessions, r.length, c.want)
 		}
 	}
-	// A semaphore is left out, and so is the time before the others begin.
+	// A semaphore is left out, and so is the time before the other lines begin.
 	early := *l.Paths[0]
 	early.Kind, early.Permits, early.Acquisitions = "semaphore", 0, slices.Clone(early.Acquisitions)
 	early.Acquisitions[0].At = early.Acquisitions[0].At.Add(-time.Hour)

@@ -59,12 +59,12 @@ func (s *stage) enters(ctx context.Context, in recipes.Recipes, d recipes.Dialec
 	return entered
 }
 
-// leaveBoth has two members leave.
+// leaveBoth makes two members leave.
 func (s *stage) leaveBoth(one, two recipes.Passage) error {
 	return s.acts(s.ctx, one.Leave, func() error { s.start(two.Leave); return nil })
 }
 
-// passTogether has two members of the other session enter and leave.
+// passTogether makes two members of the other session enter and leave.
 func (s *stage) passTogether(d recipes.Dialect) error {
 	one := s.enters(s.ctx, s.other, d)
 	synctest.Wait()
@@ -76,9 +76,9 @@ func (s *stage) passTogether(d recipes.Dialect) error {
 	return s.leaveBoth(a, b)
 }
 
-// entering has the victim enter, before another member or after it. If the victim fails, the
-// other member gives up. If it has entered with the znode that the victim left, it leaves
-// alone.
+// entering makes the victim enter, before another member or after it. If the victim fails,
+// the other member gives up. If it has entered with the znode that the victim left, it
+// leaves alone.
 func (s *stage) entering(d recipes.Dialect, first bool) doing {
 	var mine, theirs arrival
 	var others <-chan arrival
@@ -129,7 +129,7 @@ func (s *stage) entering(d recipes.Dialect, first bool) doing {
 	return do
 }
 
-// leaving has the victim leave, before the other member or after it.
+// leaving makes the victim leave, before the other member or after it.
 func (s *stage) leaving(d recipes.Dialect, first bool) doing {
 	one, two := s.enters(s.ctx, s.victim, d), s.enters(s.ctx, s.other, d)
 	mine, theirs := <-one, <-two

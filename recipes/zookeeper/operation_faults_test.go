@@ -108,8 +108,8 @@ func (f fault) strike(srv *zkserver.Server, s recipes.Session, at int64, cancel,
 var thorough = testall.On()
 
 // sweep calls run without a fault, and then with faults at each of its requests. If not
-// thorough, it injects one of so many faults. At each request and in each test it begins with a
-// different one. run returns how many requests were sent. cases counts the runs with a fault.
+// thorough, it injects only some of the faults. At each request and in each test it begins with
+// a different one. run returns how many requests were sent. cases counts the runs with a fault.
 func sweep(t *testing.T, faults []fault, one int64, cases *atomic.Int64, run func(t *testing.T, f fault, at int64) (requests int64)) {
 	requests := run(t, fault{}, 0)
 	if t.Failed() {
@@ -247,7 +247,7 @@ func (o operation) meets(s *stage, f fault, at int64, clean *run) (requests int6
 		now.watches-- // one may remain on a znode that exists: the next wait uses it
 	}
 	if f.kills {
-		now.goroutines-- // a resumed session counts as one that has held something: a goroutine proves that
+		now.goroutines-- // the goroutine that renews the proof of a resumed session, which counts as one that has held something
 		now.watches--    // the next plugin watches what it has resumed
 	}
 	now.compare(s, *clean)

@@ -87,7 +87,7 @@ type stage struct {
 	refuse        atomic.Bool      // dial refuses connections
 	victim, other recipes.Client
 	started       sync.WaitGroup
-	expires       bool // the server expires the victim's session, which learns of it later
+	expires       bool // the server expires the victim's session, which notices it later
 
 	mu     sync.Mutex
 	grants []*heldGrant
@@ -294,7 +294,7 @@ func sole[T any](call func(context.Context) (T, error)) func(context.Context) er
 	return func(ctx context.Context) error { _, err := call(ctx); return err }
 }
 
-// asking is the doing of an operation that only reads.
+// asking builds an operation that only reads.
 func asking[T any](ask func(context.Context) (T, error), show func(T) string) doing {
 	var read T
 	return doing{
@@ -303,7 +303,7 @@ func asking[T any](ask func(context.Context) (T, error), show func(T) string) do
 	}
 }
 
-// granting is the doing of an operation that gets a hold.
+// granting builds an operation that gets a hold.
 func granting[G recipes.Hold](s *stage, acquire func(context.Context) (G, error)) doing {
 	var mine G
 	return doing{

@@ -146,8 +146,8 @@ func TestASessionOutlivesOnlyAPluginThatHasDied(t *testing.T) {
 	}
 }
 
-// A plugin that cannot resume would open another session. The host cannot tell when the process of a
-// plugin that it has not launched has ended, so that plugin serves no session of another one. A host
+// A plugin that cannot resume would open another session. The host cannot detect the end of a
+// plugin process that it has not launched, so such a plugin gets no session of another one. A host
 // attaches to one if ZKRECIPES_PLUGIN_REATTACH is set after its supervisor has started.
 func TestASessionIsNotMoved(t *testing.T) {
 	died := func(context.Context) bool { return true }

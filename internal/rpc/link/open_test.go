@@ -43,7 +43,7 @@ func TestOpenWaitsForTheFirstEcho(t *testing.T) {
 	})
 }
 
-// The plugin refuses the message unread, and runs on.
+// The plugin refuses the message unread, and keeps running.
 func TestAConfigurationThatIsTooLargeIsNoLossOfThePlugin(t *testing.T) {
 	l := newLinkWithin(t, server.Limits{Message: 4 << 10})
 	acl := []recipes.ACL{{Permissions: recipes.PermAll, Scheme: "x", ID: strings.Repeat("x", 8<<10)}}

@@ -158,7 +158,7 @@ type ending struct {
 	run  func(t *testing.T, s, other recipes.Client) error
 }
 
-// endings are those that the table of kinds lacks.
+// endings are the ways that the table of kinds lacks.
 func endings() []ending {
 	lock := func(t *testing.T, s recipes.Client) recipes.Lock {
 		return must.Get(s.Lock("/lock", recipes.LockConfig{}))(t)

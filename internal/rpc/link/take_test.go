@@ -51,7 +51,7 @@ func TestWhatADeadPluginHasTakenIsReturned(t *testing.T) {
 }
 
 // A plugin that detaches the session before it deletes anything has taken nothing. So the next one
-// takes.
+// takes the elements.
 func TestWhatAPluginHasNotTakenIsTakenByTheNext(t *testing.T) {
 	t.Parallel()
 	s, before, after, move := moving(t)
@@ -139,7 +139,7 @@ func TestTakeNamesTheElementThatIsLostWithItsPlugin(t *testing.T) {
 	}
 }
 
-// A wait whose context ends has taken nothing, also if the answer is late.
+// A wait whose context ends has taken nothing, even if the answer is late.
 func TestAWaitThatEndsHasTakenNothing(t *testing.T) {
 	s := newLink(t).open(t, 0)
 	q := must.Get(s.Queue("/q", recipes.QueueConfig{}))(t)

@@ -93,7 +93,7 @@ func (q refusingQueue) PutMany(context.Context, ...[]byte) ([]recipes.ElementID,
 }
 
 // Between the two plugins another client deletes the key and creates it again, with as many
-// changes as it had.
+// changes as it had before.
 func TestAChangeThatWasNotBegunIsMadeByTheNextPlugin(t *testing.T) {
 	t.Parallel()
 	s, before, after, move := moving(t)

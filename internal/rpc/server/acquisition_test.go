@@ -81,7 +81,7 @@ func TestEndedAcquisitionsAreForgotten(t *testing.T) {
 	}
 }
 
-// A failed resume is forgotten. It does not make room for another grant.
+// A failed resume is forgotten, but does not make room for another grant.
 func TestARetriedResumeIsNotCountedAsEnded(t *testing.T) {
 	ts := newAcquisitions(&session{ctx: t.Context()}, 1)
 	resume := func(id string, end error) (*acquisition, error) {
@@ -200,7 +200,8 @@ func askedOnce(t *testing.T) acquirer {
 	}
 }
 
-// A call that has joined another one gets the other's result, and only when it has ended.
+// A call that has joined another one gets the result of that call, and only when that call has
+// ended.
 func TestBothCallersGetTheSessionsEnd(t *testing.T) {
 	zktest.OnVirtualTime(t, func(ctx context.Context, t *testing.T, _ *zkserver.Server, opened recipes.Client) {
 		ctx, cancel := context.WithCancelCause(ctx)
@@ -306,7 +307,8 @@ func TestReleaseOfACancelledCallerContinues(t *testing.T) {
 	}
 }
 
-// What needs the host's code ends with the host, even if it is granted only then. The rest is kept.
+// Grants that need the host's code end with the host, even if they are granted only then. The
+// others are kept.
 func TestWhatNeedsTheHostEndsWithIt(t *testing.T) {
 	ss := &session{ctx: t.Context()}
 	ts := newAcquisitions(ss, 10)

@@ -64,7 +64,7 @@ func (b *bereaved) expire() {
 	time.Sleep(time.Second) // until the plugin is told so
 }
 
-// holds checks whether the host's session exists, and that the plugin ends if not.
+// holds checks whether the host's session exists, and that the plugin ends if it does not.
 func (b *bereaved) holds(want bool) {
 	b.Helper()
 	synctest.Wait()

@@ -16,8 +16,8 @@ import (
 	"github.com/zkrecipes/zkrecipes/recipes"
 )
 
-// The host has not cancelled anything, and a supervisor must learn that it can open the
-// session in the next plugin.
+// The host has not cancelled anything, and the error must show a supervisor that it can
+// open the session in the next plugin.
 func TestOpenThatTheEndOfThePluginInterrupts(t *testing.T) {
 	opening := make(chan struct{})
 	conn, s := serve(t, server.Config{Open: func(ctx context.Context, _ recipes.SessionConfig) (recipes.Client, error) {

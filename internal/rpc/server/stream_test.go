@@ -118,7 +118,7 @@ func TestCallsOverGRPCAreMeasured(t *testing.T) {
 	}
 }
 
-// deadlines notes the deadlines of the puts that reach a session.
+// deadlines records the deadlines of the puts that reach a session.
 type deadlines struct {
 	recipes.Client
 	puts chan time.Time
@@ -140,13 +140,13 @@ func (q notingQueue) PutMany(ctx context.Context, _ ...[]byte) ([]recipes.Elemen
 }
 
 // A put that waits for capacity gives up before its caller does, so that the caller gets the
-// answer that nothing was put. A put that does not wait has all of the caller's time.
+// answer that nothing was put. A put that does not wait may use all of the caller's time.
 func TestAPutThatWaitsGivesUpBeforeItsCaller(t *testing.T) {
 	puts := make(chan time.Time, 2)
 	h := newRawHost(t, server.Config{})
 	h.wrap = func(s recipes.Client) recipes.Client { return deadlines{s, puts} }
 	h.open(nil)
-	ctx, cancel := context.WithTimeout(h.ctx, 10*time.Minute) // subject: the deadline that reaches the session
+	ctx, cancel := context.WithTimeout(h.ctx, 10*time.Minute) // the subject of the test: the deadline that reaches the session
 	defer cancel()
 	end, _ := ctx.Deadline()
 	put := func(capacity int32) time.Time {

@@ -67,7 +67,7 @@ func StartKDC(t testing.TB) *KDC {
 	cmd := k.command(ctx, "krb5kdc", "-n", "-P", filepath.Join(dir, "pid"))
 	started := make(chan error)
 	go func() {
-		runtime.LockOSThread() // as ensemble.BindToParent demands
+		runtime.LockOSThread() // as ensemble.BindToParent requires
 		defer runtime.UnlockOSThread()
 		defer close(k.done)
 		ensemble.BindToParent(cmd)
@@ -109,7 +109,7 @@ func (k *KDC) Keytab(t testing.TB, principal string) string {
 // Run runs a program of Kerberos with the KDC's configuration.
 func (k *KDC) Run(t testing.TB, program string, args ...string) {
 	t.Helper()
-	if out, err := k.command(t.Context(), program, args...).CombinedOutput(); err != nil || bytes.Contains(out, []byte("while")) { // kadmin.local reports errors so, with exit code 0
+	if out, err := k.command(t.Context(), program, args...).CombinedOutput(); err != nil || bytes.Contains(out, []byte("while")) { // kadmin.local prints "while" in each error, and exits with 0
 		t.Fatalf("%s %q: %v\n%s", program, args, err, out)
 	}
 }

@@ -10,11 +10,11 @@
 //     busy. Such a test may poll forever for an event that never comes, while servers
 //     work. A build on a slow and busy machine takes less.
 //
-// The watchdog prints the stacks of all goroutines and sends SIGQUIT to child processes.
-// They print theirs, and Go programs end. A test that waited for one then continues, but
-// the test or the process fails: a test that continues only because a child was ended must
-// not pass. If there are no children, or the test still runs after another four and a half
-// minutes, the watchdog ends the process.
+// The watchdog prints the stacks of all goroutines and sends SIGQUIT to child processes. Go
+// programs among them print their stacks and end. A test that waited for one then
+// continues, but the test or the process fails: a test that continues only because a child
+// was ended must not pass. If there are no children, or the test still runs after another
+// four and a half minutes, the watchdog ends the process.
 //
 // A test that waits even longer for its own goroutines looks like a hang. For a long run
 // of such tests, set ZKRECIPES_TEST_PATIENCE to another duration in place of four and a
@@ -103,8 +103,8 @@ func start(interval time.Duration, next func(end <-chan struct{}) bool) (stop fu
 	}
 }
 
-// Hang never returns. A test uses it in a child process that must hang. select {} would
-// not do: without cgo the runtime detects that all goroutines are blocked, and ends the
+// Hang never returns. A test uses it in a child process that must hang. select {} is not
+// enough: without cgo the runtime detects that all goroutines are blocked, and ends the
 // process.
 func Hang() {
 	for {
@@ -166,7 +166,7 @@ type sighting struct {
 type sightings map[string]sighting
 
 // update compares the stacks of all goroutines with those of the previous check, and
-// returns the running tests. busy says that children have used the processor since then.
+// returns the running tests. busy reports that children have used the processor since then.
 func (s sightings) update(stacks string, busy bool) (tests []sighting) {
 	now := sightings{}
 	for block := range strings.SplitSeq(stacks, "\n\n") {

@@ -114,8 +114,8 @@ func GoDo(ctx context.Context, call func(context.Context) error) <-chan error {
 	return done
 }
 
-// Waits has a contender enter in a goroutine. It returns when the contender's znode exists.
-// enter returns the call to make; that call must call joined.
+// Waits makes a contender enter in a goroutine. It returns when the contender's znode
+// exists. enter returns the call to make; that call must call joined.
 func Waits[T any](ctx context.Context, enter func(joined func(recipes.Place)) func(context.Context) (T, error)) (recipes.Place, <-chan Outcome[T]) {
 	joined := make(chan recipes.Place, 1)
 	done := Go(ctx, enter(func(p recipes.Place) { joined <- p }))

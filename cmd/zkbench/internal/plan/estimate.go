@@ -99,7 +99,8 @@ func quantile(sorted []float64, q float64) float64 {
 // Most is the number of contenders that keep a cost under a limit.
 type Most struct {
 	// Likely is the largest number whose estimate is under the limit. Safe is the largest
-	// whose interval is. 0 means that not even 2 contenders are.
+	// number whose whole interval is under it. 0 means that even 2 contenders exceed the
+	// limit.
 	Likely, Safe int
 	// Capped is set if the search ended at Farthest, before it reached the limit.
 	Capped bool
@@ -129,7 +130,7 @@ func largest(reach int, holds func(int) bool) int {
 	return 2 + sort.Search(reach-2, func(i int) bool { return !holds(3 + i) })
 }
 
-// Scalability are the coefficients of the Universal Scalability Law.
+// Scalability has the coefficients of the Universal Scalability Law.
 type Scalability struct {
 	Lambda float64 // throughput of one contender, a second
 	Sigma  float64 // contention

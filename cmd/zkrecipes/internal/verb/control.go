@@ -27,8 +27,8 @@ import (
 
 // A zkrecipes that waits or runs a command listens on a Unix socket, for the requests of
 // upgrade-plugin. The name of the socket begins with the process's number. Its directory belongs
-// to the user, and no other user can enter it. A signal would not do: it belongs to the command,
-// and it has no answer.
+// to the user, and no other user can enter it. A signal cannot be used: signals belong to the
+// command, and have no answer.
 //
 // The name also has a random number, so no other process ever listens on a socket of that name.
 // The socket gets the name when it listens. So a socket that refuses a connection belongs to a
@@ -51,9 +51,10 @@ const longestDir = 103 - len("/4194304-ffffffff.new")
 // socketExt ends the name of a socket that listens.
 const socketExt = ".sock"
 
-// controlDirs returns the directories in which sockets can be, the preferred one first. That of
-// the user's runtime is not cleaned by age, as that for temporary files is. But it exists only
-// while the user is logged in, so a process that was started before uses the other one.
+// controlDirs returns the directories in which sockets can be, the preferred one first. The
+// preferred one is the user's runtime directory: the system does not delete old files there, as
+// it does in the directory for temporary files. But it exists only while the user is logged in,
+// so a process that was started before the log-in uses the other one.
 func controlDirs() (dirs []string) {
 	runtime := cmp.Or(os.Getenv("XDG_RUNTIME_DIR"), fmt.Sprintf("/run/user/%d", os.Geteuid()))
 	if info, err := os.Stat(runtime); err == nil && filepath.IsAbs(runtime) && private(info) {
@@ -88,8 +89,8 @@ func checkControlDir(dir string) error {
 	return err
 }
 
-// controlSockets returns the sockets of all processes by their numbers. Those of processes that
-// were killed are among them.
+// controlSockets returns the sockets of all processes by their numbers. The result includes the
+// sockets of killed processes.
 func controlSockets() (map[int][]string, error) {
 	sockets := make(map[int][]string)
 	for _, dir := range controlDirs() {
@@ -246,7 +247,7 @@ func Controlled() ([]int, error) {
 }
 
 // RequestUpgrade makes a zkrecipes replace its plugin, and waits for the result, for timeout at
-// most. A process that was stopped accepts the request and does not answer. 0 is no limit.
+// most. A process that was stopped accepts the request and does not answer. 0 means no limit.
 func RequestUpgrade(ctx context.Context, pid int, timeout time.Duration) (u Upgraded, err error) {
 	ctx, cancel := within(ctx, timeout)
 	defer cancel()

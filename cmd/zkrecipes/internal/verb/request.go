@@ -24,7 +24,7 @@ const OnceCodes = `Exit code: 0 if it was done. Otherwise:
     4    it belongs to another client, or has changed; nothing was done
     6    unknown outcome: the answer was lost; check before you repeat it
     123  the session was lost
-    124  the time is over, although ZooKeeper answers`
+    124  the time limit has passed, although ZooKeeper answers`
 
 // Once opens a session and a recipe, and calls f, which must not wait for other clients. It
 // adds exit codes to errors. -connect-timeout bounds the opening of the session, and
@@ -120,7 +120,7 @@ func (w *Waiting) Check() error {
 	return nil
 }
 
-// Patience returns how long to wait. failure is what has not happened when the time is over.
+// Patience returns how long to wait. failure is what has not happened when the timeout passes.
 func (w *Waiting) Patience(failure string) Patience {
 	return Patience{Timeout: w.Timeout, Try: w.Try, Failure: failure}
 }
@@ -139,7 +139,7 @@ const WaitCodes = `Exit code: 0 if it was done. Otherwise:
     2    wrong usage or configuration; nothing was done
     6    unknown outcome: the answer was lost; check before you repeat it
     123  the session was lost (with -try), or ZooKeeper refused the credentials
-    124  the time is over although ZooKeeper answers, or -try would have had to wait`
+    124  the time limit has passed although ZooKeeper answers, or -try would have had to wait`
 
 // Wait opens a recipe and calls f, which may wait for other clients.
 func Wait[R any](ctx context.Context, t *Tool, p Patience, open func(recipes.Client) (R, error), f func(context.Context, R) error) error {

@@ -66,7 +66,8 @@ func (t *Tool) Load() (hostconfig.Config, error) {
 	return cfg, nil
 }
 
-// log is where log entries go, each with one write. Those of the plugin have texts of servers.
+// log is where log entries go, each with one write. The plugin's entries contain texts of
+// servers.
 func (t *Tool) log() io.Writer {
 	if t.JSON {
 		return printable.Writer(t.Stderr, printable.JSON)
@@ -112,7 +113,7 @@ func (c *connection) start(ctx context.Context) (err error) {
 		case nil:
 			c.cfg.ZooKeeper = again.ZooKeeper
 		default:
-			c.cfg.Plugin.Logger.Warn("the configuration cannot be read again; going on with the former one", "error", err)
+			c.cfg.Plugin.Logger.Warn("the configuration cannot be read again; keeping the previous one", "error", err)
 		}
 		return nil
 	}

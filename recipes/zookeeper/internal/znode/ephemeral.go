@@ -19,9 +19,9 @@ import (
 //
 // It differs from line.Hold in two ways. Its name may be the application's, so another client
 // may create a znode of that name later. Therefore each write compares the version, and after a
-// mismatch the czxid. It also lives long and its data change, so its deletion is watched from
-// the beginning. The watch is on its children, which it never has, so changes of data do not
-// fire it.
+// mismatch the czxid. It is also long-lived and its data change, so its deletion is watched
+// from the beginning. The watch is on its children, which it never has, so changes of data do
+// not fire it.
 type Ephemeral struct {
 	Grant
 

@@ -26,7 +26,7 @@ type Selection struct {
 	Named bool
 	// Partial includes a child whose data cannot be read, because of its ACL or its size, without
 	// the data. Otherwise one such znode fails the whole read. Such a child cannot be watched, so
-	// each update reads it again, and only the list of children shows that it is deleted.
+	// each update reads it again, and only the list of children shows its deletion.
 	Partial bool
 }
 
@@ -228,8 +228,8 @@ func (m *mirror) retain(found map[string]*mirrored) {
 	m.nodes = found
 }
 
-// read reads what is unknown of one znode. It returns nil if the znode does not exist. The
-// watches last until life is done.
+// read reads those parts of a znode that are not known yet. It returns nil if the znode
+// does not exist. The watches last until life is done.
 func (m *mirror) read(ctx, life context.Context, path string, old *mirrored) (*mirrored, error) {
 	n := &mirrored{}
 	if old != nil {
