@@ -194,7 +194,13 @@ func doubleBarrierOperations() (all []operation) {
 				},
 			}
 		})
-		one("DoubleBarrier.Enter", func(s *stage) doing { return doing{act: enter(s, 1)} })
+		one("DoubleBarrier.Enter", func(s *stage) doing {
+			return doing{
+				act:      enter(s, 1),
+				happened: func() bool { return s.present(stagePath + "/ready") }, // it keeps others out while the member is inside
+				harmless: true,
+			}
+		})
 		if d == recipes.ZooKeeper {
 			one("DoubleBarrier.Enter, after a generation", func(s *stage) doing {
 				p := inside(s, s.victim)

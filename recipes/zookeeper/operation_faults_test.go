@@ -30,6 +30,7 @@ type fault struct {
 	cancels     bool           // the caller cancels when the server receives the request
 	slow        bool           // the answer waits until all goroutines wait
 	kills       bool           // the plugin is killed when the server receives the request
+	twice       bool           // so is the next one, at one of its first requests
 	may         []error        // the errors that the call may return; it may also succeed
 }
 
@@ -55,6 +56,7 @@ var faults = []fault{
 var deaths = []fault{
 	{name: "plugin killed before the request", first: zkserver.Fault{CloseBefore: true}, kills: true},
 	{name: "plugin killed after the commit", first: zkserver.Fault{DropReply: true}, kills: true},
+	{name: "two plugins killed", first: zkserver.Fault{CloseBefore: true}, kills: true, twice: true},
 	{name: "cancelled, and the plugin killed before the request", first: zkserver.Fault{CloseBefore: true}, cancels: true, kills: true, may: []error{context.Canceled}},
 	{name: "cancelled, and the plugin killed after the commit", first: zkserver.Fault{DropReply: true}, cancels: true, kills: true, may: []error{context.Canceled}},
 }
@@ -81,6 +83,10 @@ func (f fault) strike(srv *zkserver.Server, s recipes.Session, at int64, cancel,
 			return zkserver.Fault{}
 		}
 		n := requests.Add(1)
+		if at > 0 && f.twice && n == at+1+at%4 {
+			kill()
+			return f.first
+		}
 		if at > 0 && n == at+1 {
 			return f.then
 		}

@@ -28,7 +28,7 @@ import (
 //	operation_outcomes_test.go  the end of a session or a context while a write has no answer
 //	operation_waits_test.go     the awaited event happens before each request
 //	operation_denied_test.go    a permission is missing
-//	operation_between_test.go   another client is faster between two requests
+//	operation_between_test.go   another client is faster between two requests, or between two plugins
 //
 // A new recipe adds operations, in a file of its own.
 type operation struct {
@@ -62,6 +62,7 @@ type doing struct {
 
 	denied  []denial
 	between []meddling
+	deaths  []meddling // between two plugins: the first one is killed at the request
 }
 
 func operations() []operation {
