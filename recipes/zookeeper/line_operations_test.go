@@ -229,6 +229,8 @@ func lostGrants() (all []operation) {
 			const other = stagePath + "-other"
 			return doing{
 				act: func(ctx context.Context) error {
+					mine.Done()
+					time.Sleep(time.Millisecond) // virtual: the plugin watches
 					if _, err := s.victim.Contenders(ctx, other); err != nil {
 						return err
 					}

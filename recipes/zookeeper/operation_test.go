@@ -86,7 +86,8 @@ type stage struct {
 	ctx           context.Context // ends if the operation hangs
 	srv           *zkserver.Server
 	host          *supervised.Host // of the victim; nil: the victim has no plugin
-	refuse        atomic.Bool      // dial refuses connections
+	killed        atomic.Bool
+	refuse        atomic.Bool // dial refuses connections
 	victim, other recipes.Client
 	started       sync.WaitGroup
 	expires       bool // the server expires the victim's session, which learns of it later
@@ -143,7 +144,10 @@ func (s *stage) open(open recipes.Opener) recipes.Client {
 }
 
 // kill kills the plugin of the victim.
-func (s *stage) kill() { s.host.Kill() }
+func (s *stage) kill() {
+	s.killed.Store(true)
+	s.host.Kill()
+}
 
 // calm waits until all background work is done. The pauses between retries add up to less
 // than this second of virtual time.
@@ -294,6 +298,18 @@ func (s *stage) owned() (paths []string) {
 // sole drops the result of a call, and keeps its error.
 func sole[T any](call func(context.Context) (T, error)) func(context.Context) error {
 	return func(ctx context.Context) error { _, err := call(ctx); return err }
+}
+
+// givenUp is a call that is not repeated after it was cancelled; then is called instead.
+func givenUp(call, then func(context.Context) error) func(context.Context) error {
+	var err error
+	return func(ctx context.Context) error {
+		if errors.Is(err, context.Canceled) {
+			return then(ctx)
+		}
+		err = call(ctx)
+		return err
+	}
 }
 
 // asking is the doing of an operation that only reads.

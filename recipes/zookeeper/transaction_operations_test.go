@@ -134,6 +134,17 @@ func transactionOperations() (all []operation) {
 					after:    func() error { return s.finish(commit, one, two) },
 				}
 			})
+			row("Transaction.Coordinate, given up, "+string(vote), func(s *stage) doing { // then a site counts the votes
+				tx := begun(s, s.victim, "1", "2")
+				one, two := s.voted(s.other, "1", recipes.VoteCommit), must.Get(s.transaction(s.other, "").Join(s.ctx, "2"))(s.T)
+				commit := vote == recipes.VoteCommit
+				return doing{
+					act:      givenUp(deciding(tx.Coordinate, commit), deciding(one.Wait, commit)),
+					happen:   func() error { return two.Vote(s.ctx, vote) },
+					happened: decision(s),
+					after:    func() error { return s.finish(commit, one, two) },
+				}
+			})
 			row("Site.Wait, and another counts, "+string(vote), func(s *stage) doing {
 				tx := begun(s, s.other, "1", "2")
 				mine := s.voted(s.victim, "1", recipes.VoteCommit)
@@ -176,8 +187,10 @@ func transactionOperations() (all []operation) {
 			do := doing{
 				act: func(ctx context.Context) error { _, err := s.transaction(s.victim, "").Join(ctx, "1"); return err },
 				after: func() error {
-					if s.lost() {
-						return sole(func(ctx context.Context) (recipes.Decision, error) { return tx.Abort(ctx, "no") })(s.ctx)
+					dropped := s.present(stagePath+"/joined_1") && !s.present(stagePath+"/s_1") // so the site is dead
+					if s.lost() || dropped {
+						_, err := tx.Abort(s.ctx, "no")
+						return errors.Join(err, tx.Forget(s.ctx))
 					}
 					mine := s.voted(s.victim, "1", recipes.VoteCommit)
 					return errors.Join(deciding(tx.Coordinate, true)(s.ctx), s.finish(true, mine, theirs))
@@ -185,6 +198,7 @@ func transactionOperations() (all []operation) {
 			}
 			if v == recipes.OwnNodes {
 				do.happened = func() bool { return s.present(stagePath + "/joined_1") }
+				do.dropped = recipes.ErrNotHeld
 				do.denied = []denial{{znode: stagePath, perms: noCreate}}
 			}
 			return do
