@@ -77,7 +77,9 @@ func (h *Host) Replace(patience time.Duration) {
 		ctx, cancel := context.WithTimeout(context.Background(), patience)
 		defer cancel()
 		p.link.Pause(ctx, patience)
-		p.link.DetachSessions(ctx)
+		if all, _ := p.link.DetachSessions(ctx); all {
+			_ = p.server.Close(ctx) // as a plugin that is told to stop
+		}
 		h.succeed(p)
 	})
 }
