@@ -13,7 +13,9 @@ import (
 // name.
 func TestSimulationOfSlots(t *testing.T) {
 	sc := scenario{name: "slots", line: slotsPath, unwrapped: true, paths: []string{"/slots/0", "/slots/1"}, begin: slots}
-	for _, sc := range []scenario{sc, surviving(sc)} {
+	dies := surviving(sc)
+	dies.begin = twice(slots)
+	for _, sc := range []scenario{sc, dies} {
 		for i := range max(1, number(100, 50)/10) { // about as many as the other scenarios have in TestSimulation
 			seed := *first + uint64(i)
 			for _, v := range simulateScenario(t, sc, seed).Violations {

@@ -38,13 +38,16 @@ func (s survivor) Close(ctx context.Context) error {
 	return s.Client.Close(ctx)
 }
 
-// surviving is a scenario whose plugins die. Half of the turns are two at a time, so that a plugin
-// resumes several contenders.
+// surviving is a scenario whose plugins die.
 func surviving(sc scenario) scenario {
-	begin := sc.begin
 	sc.name += " whose plugins die"
 	sc.open, sc.dies = openSurvivor, true
-	sc.begin = func(w *World) game {
+	return sc
+}
+
+// twice has half of the turns be two at a time, so that a plugin resumes several contenders.
+func twice(begin func(*World) game) func(*World) game {
+	return func(w *World) game {
 		g := begin(w)
 		one := g.turn
 		g.turn = func(ctx context.Context, c *client, s recipes.Client) error {
@@ -62,7 +65,6 @@ func surviving(sc scenario) scenario {
 		}
 		return g
 	}
-	return sc
 }
 
 // detachTimeout bounds the detaching of a plugin from its session.

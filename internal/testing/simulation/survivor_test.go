@@ -6,12 +6,13 @@ import "testing"
 // scenario among scenarios.
 func TestSimulationOfSurvivors(t *testing.T) {
 	for _, sc := range []scenario{
-		{name: "queue", begin: queues},
-		{name: "double barrier", line: "/barrier", begin: doubleBarriers},
+		{name: "queue", begin: twice(queues)},
+		{name: "double barrier", line: "/barrier", begin: twice(doubleBarriers)},
 		{name: "two-phase commit", begin: transactions},
-		{name: "group", line: groupPath, begin: groups},
-		{name: "configuration", begin: configurations},
-		{name: "several locks", line: setPaths[1], paths: setPaths, begin: sets},
+		{name: "group", line: groupPath, begin: twice(groups)},
+		{name: "configuration", begin: twice(configurations)},
+		{name: "several locks", line: setPaths[1], paths: setPaths, begin: twice(sets)},
+		{name: "shares", paths: sharePaths(), begin: shares},
 		{name: "once per period", line: oncePath, paths: []string{oncePath}, begin: periods},
 	} {
 		for i := range max(1, number(20, 20)/20) {
