@@ -255,7 +255,12 @@ func lostGrants() (all []operation) {
 		seen[w.Method] = true
 		lost(w, "deleted", (*stage).remove)
 		if w.Method == "Slots.Acquire" { // its number is in the data
-			lost(w, "written", func(s *stage, znode string) error { return s.write(znode, "x") })
+			lost(w, "written", func(s *stage, znode string) error {
+				if err := s.write(znode, "x"); !errors.Is(err, recipes.ErrNoNode) { // the session may have ended
+					return err
+				}
+				return nil
+			})
 		}
 	}
 	return all

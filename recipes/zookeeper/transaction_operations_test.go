@@ -187,10 +187,13 @@ func transactionOperations() (all []operation) {
 			do := doing{
 				act: func(ctx context.Context) error { _, err := s.transaction(s.victim, "").Join(ctx, "1"); return err },
 				after: func() error {
-					dropped := s.present(stagePath+"/joined_1") && !s.present(stagePath+"/s_1") // so the site is dead
-					if s.lost() || dropped {
-						_, err := tx.Abort(s.ctx, "no")
-						return errors.Join(err, tx.Forget(s.ctx))
+					abort := sole(func(ctx context.Context) (recipes.Decision, error) { return tx.Abort(ctx, "no") })
+					if s.lost() {
+						return abort(s.ctx)
+					}
+					if s.present(stagePath+"/joined_1") && !s.present(stagePath+"/s_1") { // it was cancelled, and the site is dead
+						s.ok(abort(s.ctx))
+						return s.finish(false, theirs, must.Get(s.transaction(s.other, "").Join(s.ctx, "1"))(s.T))
 					}
 					mine := s.voted(s.victim, "1", recipes.VoteCommit)
 					return errors.Join(deciding(tx.Coordinate, true)(s.ctx), s.finish(true, mine, theirs))
