@@ -12,7 +12,6 @@ import (
 	"github.com/zkrecipes/zkrecipes/bench"
 	"github.com/zkrecipes/zkrecipes/bench/load"
 	"github.com/zkrecipes/zkrecipes/bench/record"
-	"github.com/zkrecipes/zkrecipes/internal/testing/fake"
 	"github.com/zkrecipes/zkrecipes/internal/testing/leaktest"
 	"github.com/zkrecipes/zkrecipes/internal/testing/must"
 	"github.com/zkrecipes/zkrecipes/internal/testing/zktest"
@@ -20,17 +19,19 @@ import (
 	"github.com/zkrecipes/zkrecipes/recipes/zookeeper"
 )
 
-func experiment(server *fake.World) bench.Experiment {
+func experiment(t *testing.T) bench.Experiment {
+	_, dial := zktest.Piped(t)
 	return bench.Experiment{
 		Recipes: []load.Recipe{load.Lock, load.Election}, Workloads: []load.Workload{load.Drain, load.Cycle},
 		Strategies: recipes.Strategies(), Contenders: []int{1, 4},
-		Transports: []bench.Transport{{Name: "direct", Open: server.Open}},
+		Transports: []bench.Transport{{Name: "direct", Open: dial.Open}},
 		Count:      2, Seed: 7, Duration: 5 * time.Millisecond, Root: "/bench",
+		Session: recipes.SessionConfig{Servers: []string{"server"}},
 	}
 }
 
 func TestTrialsAreInterleavedBySeed(t *testing.T) {
-	e := experiment(new(fake.World))
+	e := experiment(t)
 	names := func(e bench.Experiment) (names []string) {
 		for _, trial := range e.Trials() {
 			names = append(names, record.Record{
@@ -64,7 +65,7 @@ func TestTrialsAreInterleavedBySeed(t *testing.T) {
 }
 
 func TestAscendingExperimentBeginsWithShortLines(t *testing.T) {
-	e := experiment(new(fake.World))
+	e := experiment(t)
 	e.Contenders, e.Ascending = []int{1, 9, 3, 5}, true
 	trials := e.Trials()
 	round := len(trials) / e.Count
@@ -82,7 +83,7 @@ func TestAscendingExperimentBeginsWithShortLines(t *testing.T) {
 }
 
 func TestServerFiguresAreDifferences(t *testing.T) {
-	e := experiment(new(fake.World))
+	e := experiment(t)
 	calls := 0.0
 	e.Figures = func(context.Context) (map[string]float64, error) {
 		calls++
@@ -104,19 +105,18 @@ func TestServerFiguresAreDifferences(t *testing.T) {
 }
 
 func TestFailureToOpenClosesTheOpenSessions(t *testing.T) {
-	server := new(fake.World)
 	var opened []recipes.Client
-	e := experiment(server)
+	e := experiment(t)
 	trial := e.Trials()[0]
 	trial.Contenders = 3
-	gate := make(chan struct{}, 1)
+	open, gate := trial.Transport.Open, make(chan struct{}, 1)
 	trial.Transport.Open = func(ctx context.Context, cfg recipes.SessionConfig) (recipes.Client, error) {
 		gate <- struct{}{}
 		defer func() { <-gate }()
 		if len(opened) == 2 {
 			return nil, recipes.ErrUnavailable
 		}
-		s, err := server.Open(context.WithoutCancel(ctx), cfg)
+		s, err := open(context.WithoutCancel(ctx), cfg)
 		opened = append(opened, s)
 		return s, err
 	}
@@ -142,7 +142,7 @@ func TestValidateNamesWhatIsWrong(t *testing.T) {
 		"must not be negati": func(e *bench.Experiment) { e.Hold = -1 },
 		"root":               func(e *bench.Experiment) { e.Root = "bench" },
 	} {
-		e := experiment(new(fake.World))
+		e := experiment(t)
 		change(&e)
 		if err := e.Validate(); err == nil || !strings.Contains(err.Error(), want) {
 			t.Errorf("%v; want %q in it", err, want)
@@ -155,7 +155,7 @@ func TestMain(m *testing.M) { leaktest.Main(m) }
 // parts returns two records of one trial, from machines with that many processors.
 func parts(t *testing.T, first, second int) []record.Record {
 	t.Helper()
-	e := experiment(new(fake.World))
+	e := experiment(t)
 	var all []record.Record
 	for _, procs := range []int{first, second} {
 		r := must.Get(e.Run(t.Context(), e.Trials()[0]))(t)
@@ -193,7 +193,7 @@ func TestPartsOfDifferentTrialsAreNotAdded(t *testing.T) {
 
 func TestProgressCountsSessionsAndTheLine(t *testing.T) {
 	const n = 30
-	e := experiment(new(fake.World))
+	e := experiment(t)
 	e.Recipes, e.Strategies, e.Contenders, e.Count = []load.Recipe{load.Lock}, []recipes.Strategy{recipes.Handoff}, []int{n}, 1
 	for _, trial := range e.Trials() {
 		var mu sync.Mutex
@@ -222,7 +222,7 @@ func TestProgressCountsSessionsAndTheLine(t *testing.T) {
 func TestDelayIsAddedToEachRoundTrip(t *testing.T) {
 	const delay = 10 * time.Millisecond
 	server := zktest.Embedded(t)
-	e := experiment(new(fake.World))
+	e := experiment(t)
 	e.Recipes, e.Workloads, e.Strategies = []load.Recipe{load.Lock}, []load.Workload{load.Drain, load.Failover}, []recipes.Strategy{recipes.Handoff}
 	e.Contenders, e.Transports, e.Count = []int{3}, []bench.Transport{{Name: "direct", Open: zookeeper.Open}}, 1
 	e.Session.Servers = []string{server.Addr()}

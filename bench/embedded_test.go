@@ -11,7 +11,6 @@ import (
 
 	"github.com/zkrecipes/zkrecipes/bench"
 	"github.com/zkrecipes/zkrecipes/bench/load"
-	"github.com/zkrecipes/zkrecipes/internal/testing/fake"
 	"github.com/zkrecipes/zkrecipes/internal/testing/must"
 	"github.com/zkrecipes/zkrecipes/internal/testing/race"
 	"github.com/zkrecipes/zkrecipes/internal/testing/zktest"
@@ -25,7 +24,7 @@ import (
 func TestHarnessCostsLittle(t *testing.T) {
 	server := zktest.Embedded(t)
 	fastest := func(open recipes.Opener) time.Duration {
-		e := experiment(new(fake.World))
+		e := experiment(t)
 		e.Recipes, e.Workloads, e.Strategies = []load.Recipe{load.Lock}, []load.Workload{load.Drain}, []recipes.Strategy{recipes.Predecessor}
 		e.Contenders, e.Transports, e.Count = []int{1}, []bench.Transport{{Name: "direct", Open: open}}, 9
 		e.Session = recipes.SessionConfig{Servers: []string{server.Addr()}}
@@ -36,7 +35,7 @@ func TestHarnessCostsLittle(t *testing.T) {
 		}
 		return slices.Min(turns)
 	}
-	noop, real := fastest(new(fake.World).Open), fastest(zookeeper.Open)
+	noop, real := fastest(free), fastest(zookeeper.Open)
 	t.Logf("a turn takes %v of a lock that does nothing, %v of the fastest real one", noop, real)
 	if noop > real/20 {
 		// Under the race detector both are slow, the harness more so.
@@ -46,6 +45,38 @@ func TestHarnessCostsLittle(t *testing.T) {
 		t.Errorf("the harness takes %v a turn; want under 5 %% of %v", noop, real)
 	}
 }
+
+// free opens a session whose lock does nothing.
+func free(ctx context.Context, cfg recipes.SessionConfig) (recipes.Client, error) {
+	s, err := zookeeper.Open(ctx, cfg)
+	return freeSession{s}, err
+}
+
+type freeSession struct{ recipes.Client }
+
+func (freeSession) Lock(_ string, cfg recipes.LockConfig) (recipes.Lock, error) {
+	return &freeLock{joined: cfg.Joined}, nil
+}
+
+type freeLock struct {
+	recipes.Lock
+	joined func(recipes.Place)
+	turns  recipes.Token
+}
+
+func (l *freeLock) Acquire(context.Context) (recipes.Hold, error) {
+	l.turns++
+	l.joined(recipes.Place{})
+	return freeHold{token: l.turns}, nil
+}
+
+type freeHold struct {
+	recipes.Hold
+	token recipes.Token
+}
+
+func (h freeHold) Token() recipes.Token        { return h.token }
+func (freeHold) Release(context.Context) error { return nil }
 
 func TestRoundsOfOtherRecipes(t *testing.T) {
 	const n, rounds = 5, 3

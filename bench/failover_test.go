@@ -58,7 +58,7 @@ func TestLossIsReportedBeforeTheNextGrant(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			e, server := failovers(t, zookeeper.Open)
-			e.Recipes = e.Recipes[:1] // failovers of the other recipe take as long and are the same here
+			e.Recipes = e.Recipes[:1] // failovers of the other recipe take as long, and do not differ here
 			server.SetFault(fault)
 			for _, trial := range e.Trials() {
 				r := must.Get(failover(t, e, trial))(t)
@@ -84,7 +84,7 @@ func (c *counted) Accept() (net.Conn, error) {
 	return conn, err
 }
 
-// With all sessions on one of several servers, a failover would measure another case.
+// A failover with all sessions on one of several servers would be another experiment.
 func TestSessionsOfAFailoverAreSpreadOverTheServers(t *testing.T) {
 	e, server := failovers(t, zookeeper.Open)
 	e.Recipes, e.Contenders, e.Session.Servers = e.Recipes[:1], []int{6}, nil

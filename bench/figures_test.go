@@ -6,7 +6,7 @@ import (
 	"testing"
 )
 
-// The collector runs less often while many sessions are opened, and as before afterwards.
+// The collector runs less often while many sessions are opened. Afterwards it runs as before.
 func TestGarbageOfManySessionsIsCollectedLessOften(t *testing.T) {
 	percent := debug.SetGCPercent(90)
 	defer debug.SetGCPercent(percent)

@@ -16,9 +16,9 @@ import (
 )
 
 // The holder cannot reach the server until its session is lost. Its contender then opens another
-// one through the same relay. There is no other contender, so each grant after a fault shows that.
-// All sessions are closed at the end. If the machine is too busy to recover in time, the test repeats with
-// twice the times.
+// one through the same relay. There is no other contender, so each grant after a fault shows that
+// it has come back. All sessions are closed at the end. If the machine is too busy to recover in
+// time, the test repeats with twice the times.
 func TestAHolderIsCutOffAndComesBack(t *testing.T) {
 	for slower := time.Duration(1); ; slower *= 2 {
 		var mu sync.Mutex

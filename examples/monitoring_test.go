@@ -33,7 +33,7 @@ func promtool(t *testing.T, args ...string) {
 	}
 }
 
-// The alerts fire when they should, and only then. TestScripts/status of cmd/zkrecipes compares
+// Each alert fires when it should, and only then. TestScripts/status of cmd/zkrecipes compares
 // the names of metrics with those that a run serves.
 func TestAlertRules(t *testing.T) {
 	promtool(t, "check", "rules", "alerts.yaml")

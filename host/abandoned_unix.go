@@ -63,7 +63,7 @@ func isOurs(info os.FileInfo) bool {
 const listenTime = 10 * time.Second
 
 // isAbandoned reports whether a file is a plugin's socket on which no process listens. A
-// plugin can run without its host, so the lock does not tell.
+// plugin can run without its host, so the lock proves nothing here.
 func isAbandoned(path string) bool {
 	info, err := os.Lstat(path)
 	if err != nil || info.Mode().Type() != os.ModeSocket || !socketName.MatchString(info.Name()) || time.Since(info.ModTime()) < listenTime {

@@ -65,7 +65,7 @@ func deadSocket(t *testing.T, dir string) string {
 }
 
 // TestLaunchRemovesWhatKilledProcessesLeft: a host and a plugin that were killed together
-// leave a socket. The next start of the same user removes it, and nothing that is in use or
+// leave a socket. The next start by the same user removes it, but nothing that is in use or
 // belongs to another program.
 func TestLaunchRemovesWhatKilledProcessesLeft(t *testing.T) {
 	tmp := shortTempDir(t)

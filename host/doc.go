@@ -22,7 +22,7 @@
 //   - The plugin is frozen: the host's own clock ends the sessions before ZooKeeper does,
 //     with recipes.ErrDeadline. Close still returns.
 //   - The plugin's socket is deleted, for example by a cleaner of TMPDIR: the connection stays
-//     open, also while it is idle, and sessions continue. If it ends later, the sessions on it
+//     open, even while idle, and sessions continue. If it ends later, the sessions on it
 //     are lost. The host ends the plugin, and a [Supervisor] starts another one.
 //   - The host's process group gets a signal (Ctrl-C, a shell that ends a job,
 //     timeout(1)): the signal does not reach the plugin, which has its own process group.

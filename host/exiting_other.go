@@ -2,5 +2,5 @@
 
 package host
 
-// exiting returns that the system does not say whether a process is exiting.
+// exiting reports nothing: the system does not say whether a process is exiting.
 func exiting(int) (yes, known bool) { return false, false }

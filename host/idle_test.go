@@ -7,15 +7,15 @@ import (
 
 	"google.golang.org/grpc/connectivity"
 
-	"github.com/zkrecipes/zkrecipes/internal/testing/fake"
 	"github.com/zkrecipes/zkrecipes/internal/testing/must"
+	"github.com/zkrecipes/zkrecipes/recipes/zookeeper"
 )
 
 // TestAnIdleConnectionStaysOpen: gRPC closes a connection without calls after half an hour,
 // and dials again for the next call. The socket may have been deleted by then.
 func TestAnIdleConnectionStaysOpen(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		p := must.Get(InProcess(new(fake.World).Open))(t)
+		p := must.Get(InProcess(zookeeper.Open))(t)
 		conn := p.peer.(*inMemory).conn
 		time.Sleep(48 * time.Hour)
 		synctest.Wait()

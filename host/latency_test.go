@@ -15,9 +15,8 @@ import (
 	"github.com/zkrecipes/zkrecipes/recipes/zookeeper"
 )
 
-// These benchmarks measure the cost of gRPC with fake recipes: one call, one lock acquired
-// and released, and one event pushed. PROTOCOL.md has the numbers.
-
+// BenchmarkCall measures a call that the plugin answers without a request to the server. PROTOCOL.md
+// has the numbers.
 func BenchmarkCall(b *testing.B) {
 	forEachTransport(b, func(b *testing.B, s recipes.Client) {
 		var l latencies
@@ -62,10 +61,6 @@ func stats(b *testing.B, s recipes.Session) time.Time {
 	return start
 }
 
-func BenchmarkAcquireRelease(b *testing.B) {
-	forEachTransport(b, acquireAndRelease)
-}
-
 func acquireAndRelease(b *testing.B, s recipes.Client) {
 	lock := must.Get(s.Lock("/l", recipes.LockConfig{}))(b)
 	var l latencies
@@ -76,33 +71,6 @@ func acquireAndRelease(b *testing.B, s recipes.Client) {
 		l.add(start)
 	}
 	l.report(b)
-}
-
-// BenchmarkEvent measures the delay of a change that the plugin pushes to the host. A
-// goroutine observes an election, which leaders win and resign one after the other. p50 and
-// p99 count from the Campaign that causes the event. ns/op includes the rest of the Campaign
-// and the Resign.
-func BenchmarkEvent(b *testing.B) {
-	forEachTransport(b, func(b *testing.B, s recipes.Client) {
-		e := must.Get(s.Election("/e", recipes.ElectionConfig{}))(b)
-		leaders := must.Get(e.Observe(b.Context()))(b)
-		seen := make(chan time.Time, 1)
-		go func() { // ends when b's context closes leaders
-			for l := range leaders {
-				if !l.None() {
-					seen <- time.Now()
-				}
-			}
-		}()
-		var l latencies
-		for b.Loop() {
-			start := time.Now()
-			leadership := must.Get(e.Campaign(b.Context(), nil))(b)
-			l = append(l, (<-seen).Sub(start))
-			must.Do(b, leadership.Resign(b.Context()))
-		}
-		l.report(b)
-	})
 }
 
 // latencies are the measurements of one benchmark.

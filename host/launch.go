@@ -301,7 +301,7 @@ func (l *launched) removeSocketDir() {
 	defer l.mu.Unlock()
 	if l.socketDir != "" {
 		_ = os.RemoveAll(l.socketDir)
-		_ = l.dirLock.Close() // also if it is nil
+		_ = l.dirLock.Close() // works even if it is nil
 	}
 }
 

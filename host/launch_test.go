@@ -40,7 +40,7 @@ func TestCloseClosesTheSessionsAndEndsThePlugin(t *testing.T) {
 	}
 	process.died(t)
 	closes(t, "Exited", p.Exited())
-	if _, err := p.Open(ctx(t), recipes.SessionConfig{Servers: []string{"fake"}}); !errors.Is(err, recipes.ErrUnavailable) {
+	if _, err := p.Open(ctx(t), recipes.SessionConfig{Servers: []string{"server"}}); !errors.Is(err, recipes.ErrUnavailable) {
 		t.Error(err)
 	}
 }

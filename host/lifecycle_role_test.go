@@ -86,7 +86,7 @@ func leavingPlugin() {
 	}, plugin.Resume(zookeeper.Resume))
 }
 
-// hostCalls are the calls of a host that holds a lock, in one of which a process dies.
+// hostCalls are calls of a host that holds a lock. A process dies in one of them.
 var hostCalls = map[string]func(ctx context.Context, h recipes.Hold, send func(string)) error{
 	"lock": func(_ context.Context, h recipes.Hold, send func(string)) error {
 		h.Done()

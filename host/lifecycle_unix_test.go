@@ -85,7 +85,7 @@ func TestLifecycle(t *testing.T) {
 				if testing.Short() && !p.brief {
 					t.Skip("takes too long for -short")
 				}
-				if !p.brief && (i+i/3+j)%3 != 0 { // the cases that are left have each point with each signal
+				if !p.brief && (i+i/3+j)%3 != 0 { // the remaining cases still combine each point with each signal
 					testall.Require(t)
 				}
 				t.Parallel()
@@ -148,7 +148,7 @@ func (l *lifecycle) run() {
 	l.end()
 }
 
-// losesInTime checks when the host has lost its session.
+// losesInTime checks that the host loses its session in time.
 func (l *lifecycle) losesInTime(struck, freed time.Time) {
 	nanoseconds, ok := strings.CutPrefix(l.host.line(l.T), "lost ")
 	n, err := strconv.ParseInt(nanoseconds, 10, 64)

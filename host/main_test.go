@@ -12,10 +12,10 @@ import (
 
 	"github.com/zkrecipes/zkrecipes/host"
 	"github.com/zkrecipes/zkrecipes/internal/testing/ensembletest"
-	"github.com/zkrecipes/zkrecipes/internal/testing/fake"
 	"github.com/zkrecipes/zkrecipes/internal/testing/leaktest"
 	"github.com/zkrecipes/zkrecipes/internal/testing/must"
 	"github.com/zkrecipes/zkrecipes/internal/testing/watchdog"
+	"github.com/zkrecipes/zkrecipes/internal/testing/zktest"
 	"github.com/zkrecipes/zkrecipes/recipes"
 )
 
@@ -59,7 +59,7 @@ func launch(t testing.TB, cfg host.Config) *host.Plugin {
 
 func open(t testing.TB, p *host.Plugin, timeout time.Duration) recipes.Client {
 	t.Helper()
-	return must.Get(p.Open(ctx(t), recipes.SessionConfig{Servers: []string{"fake"}, SessionTimeout: timeout}))(t)
+	return must.Get(p.Open(ctx(t), recipes.SessionConfig{Servers: []string{"server"}, SessionTimeout: timeout}))(t)
 }
 
 func acquire(t testing.TB, s recipes.Recipes) recipes.Hold {
@@ -68,10 +68,11 @@ func acquire(t testing.TB, s recipes.Recipes) recipes.Hold {
 	return must.Get(l.Acquire(ctx(t)))(t)
 }
 
-// inProcess is a plugin in this process, with fake recipes.
+// inProcess is a plugin in this process, with a server of its own.
 func inProcess(t testing.TB) *host.Plugin {
 	t.Helper()
-	p := must.Get(host.InProcess(new(fake.World).Open))(t)
+	_, dial := zktest.Piped(t)
+	p := must.Get(host.InProcess(dial.Open))(t)
 	t.Cleanup(func() { _ = p.Close(context.Background()) })
 	return p
 }

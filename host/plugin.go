@@ -57,7 +57,7 @@ type peer interface {
 	pid() int
 }
 
-// Bounds of the steps of Close, also if the plugin is frozen.
+// Bounds of the steps of Close, even if the plugin is frozen.
 const (
 	// shutdownTimeout bounds the closing of the sessions in ZooKeeper.
 	shutdownTimeout = 3 * time.Second

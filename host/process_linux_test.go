@@ -58,7 +58,7 @@ type resources struct {
 	files, children, goroutines int
 }
 
-// within reports whether there is no more of anything than in b.
+// within reports whether a has no more of any resource than b.
 func (a resources) within(b resources) bool {
 	return a.files <= b.files && a.children <= b.children && a.goroutines <= b.goroutines
 }

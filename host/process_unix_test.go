@@ -87,7 +87,7 @@ func TestKilledPluginEndsItsHoldsAtOnce(t *testing.T) {
 	pid := p.PID()
 	closes(t, "Exited", p.Exited())
 	reaped(t, pid)
-	if _, err := p.Open(ctx(t), recipes.SessionConfig{Servers: []string{"fake"}}); !errors.Is(err, recipes.ErrPluginLost) {
+	if _, err := p.Open(ctx(t), recipes.SessionConfig{Servers: []string{"server"}}); !errors.Is(err, recipes.ErrPluginLost) {
 		t.Error(err)
 	}
 	if err := s.Close(ctx(t)); !errors.Is(err, recipes.ErrUnknownOutcome) {

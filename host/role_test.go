@@ -11,10 +11,12 @@ import (
 	"time"
 
 	"github.com/zkrecipes/zkrecipes/host"
-	"github.com/zkrecipes/zkrecipes/internal/testing/fake"
 	"github.com/zkrecipes/zkrecipes/internal/testing/watchdog"
+	"github.com/zkrecipes/zkrecipes/internal/testing/zktest"
+	"github.com/zkrecipes/zkrecipes/internal/zkserver"
 	"github.com/zkrecipes/zkrecipes/plugin"
 	"github.com/zkrecipes/zkrecipes/recipes"
+	"github.com/zkrecipes/zkrecipes/recipes/zookeeper"
 )
 
 const (
@@ -30,8 +32,8 @@ const (
 	callEnv    = "TEST_CALL"
 )
 
-// quickExit disables the race detector's sleep of a second at exit, in which an upgrade
-// would kill a plugin.
+// quickExit disables the race detector's sleep of a second at exit. During that sleep an
+// upgrade would kill the plugin.
 const quickExit = "GORACE=atexit_sleep_ms=0"
 
 var roles = map[string]func(){
@@ -87,24 +89,35 @@ func reportEnvironment() {
 	report("environment", string(all))
 }
 
-// servePlugin is a plugin with fake recipes.
+// opener opens sessions on a server in this process. closing, if not nil, is called before the server
+// closes a session.
+func opener(closing func()) recipes.Opener {
+	srv := zkserver.New(zkserver.Config{MinSessionTimeout: time.Millisecond, MaxSessionTimeout: time.Hour})
+	srv.SetFault(func(r zkserver.Request) zkserver.Fault {
+		if r.Op == zkserver.OpCloseSession && closing != nil {
+			closing()
+		}
+		return zkserver.Fault{}
+	})
+	return zookeeper.Dialer(zktest.LinkTo(srv.ServeConn).Dial).Open
+}
+
+// servePlugin is a plugin with a server of its own.
 func servePlugin() {
-	world := new(fake.World)
 	reports := report("plugin", fmt.Sprint(os.Getpid()))
-	world.OnClose = func(*fake.Session) {
-		// Stderr can be a pipe without a reader. The plugin must close the session
-		// nevertheless.
+	plugin.Serve(opener(func() {
+		// Stderr can be a pipe without a reader. The plugin must still close
+		// the session.
 		fmt.Fprintln(realStderr, "closing a session")
 		if reports != nil {
 			fmt.Fprintln(reports, "closed")
 		}
-	}
-	plugin.Serve(world.Open)
+	}))
 }
 
 // serveDebugged is a plugin that was started without a host.
 func serveDebugged() {
-	check(plugin.Debug(context.Background(), new(fake.World).Open, func(_, value string) { report("debugged", value) }))
+	check(plugin.Debug(context.Background(), opener(nil), func(_, value string) { report("debugged", value) }))
 }
 
 // realStderr is the process's stderr. go-plugin replaces os.Stderr.
@@ -121,7 +134,7 @@ func hostsPlugin(role string) host.Config {
 func hostsSession(open recipes.Opener) recipes.Client {
 	timeout, err := time.ParseDuration(os.Getenv(timeoutEnv))
 	check(err)
-	server := cmp.Or(os.Getenv(serverEnv), "fake")
+	server := cmp.Or(os.Getenv(serverEnv), "server")
 	s, err := open(context.Background(), recipes.SessionConfig{Servers: []string{server}, SessionTimeout: timeout})
 	check(err)
 	return s

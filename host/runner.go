@@ -224,9 +224,9 @@ var _ runner.Runner = (*process)(nil)
 
 // inheritedEnv are the variables that a plugin gets from the host's environment; Config.Env
 // lists them too. They are for temporary files, certificates, the time zone, the language, and
-// the limits of Go's runtime, which somebody has set for a machine.
-// Programs do not start on Windows without some of them. The plugin gets no others, because
-// an environment often contains secrets.
+// the limits of Go's runtime, which an administrator has set for the machine. Programs do not
+// start on Windows without some of them. The plugin gets no others, because an environment
+// often contains secrets.
 var inheritedEnv = []string{
 	"TMPDIR", "TMP", "TEMP",
 	"SSL_CERT_FILE", "SSL_CERT_DIR",

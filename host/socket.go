@@ -36,8 +36,8 @@ func socketBase() (string, error) {
 		os.Getuid(), maxSocketPath-socketTail)
 }
 
-// writable reports whether this process can make a directory in dir. The mode of dir does not
-// tell: it may be in a file system that is mounted read-only, as the root of a container.
+// writable reports whether this process can make a directory in dir. The mode of dir is not
+// enough: its file system may be mounted read-only, like the root of a container.
 func writable(dir string) bool {
 	made, err := os.MkdirTemp(dir, "zkrecipes-")
 	return err == nil && os.Remove(made) == nil

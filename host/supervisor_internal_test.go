@@ -79,7 +79,8 @@ func TestAnUpgradeLogsTheCapabilitiesThatTheNewPluginLacks(t *testing.T) {
 	}
 }
 
-// A goroutine of the shared client waits for a connection, and does not notice that it should end.
+// A goroutine of the shared client waits for a connection, and does not notice that the client is
+// closed.
 func TestCloseWaitsForTheSharedClient(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		fails := func(context.Context, string) (net.Conn, error) { return nil, errors.New("no plugin") }

@@ -46,13 +46,13 @@ func next(t *testing.T, changes <-chan host.Change) host.Change {
 func crash(t *testing.T, pid int) {
 	t.Helper()
 	p := must.Get(os.FindProcess(pid))(t)
-	defer func() { _ = p.Release() }() // closes its descriptor now, and not at a garbage collection
+	defer func() { _ = p.Release() }() // closes its descriptor now, instead of at a garbage collection
 	must.Do(t, p.Kill())
 }
 
 func supervised(t *testing.T, s *host.Supervisor) recipes.Client {
 	t.Helper()
-	return must.Get(s.Open(ctx(t), recipes.SessionConfig{Servers: []string{"fake"}}))(t)
+	return must.Get(s.Open(ctx(t), recipes.SessionConfig{Servers: []string{"server"}}))(t)
 }
 
 // TestCrashedPluginIsRestarted: with LoseSessions its sessions are lost and stay lost. Open
@@ -112,7 +112,7 @@ func TestSupervisorCloses(t *testing.T) {
 	}
 	closes(t, "Exited", p.Exited())
 	closes(t, "Done", session.Done())
-	if _, err := s.Open(ctx(t), recipes.SessionConfig{Servers: []string{"fake"}}); !errors.Is(err, recipes.ErrUnavailable) {
+	if _, err := s.Open(ctx(t), recipes.SessionConfig{Servers: []string{"server"}}); !errors.Is(err, recipes.ErrUnavailable) {
 		t.Error(err)
 	}
 	if len(changes) > 0 {
@@ -143,9 +143,9 @@ func TestPluginThatCannotBeRestarted(t *testing.T) {
 			t.Errorf("%+v", c)
 		}
 	}
-	c, cancel := context.WithTimeout(ctx(t), 50*time.Millisecond) // Open must wait until its end
+	c, cancel := context.WithTimeout(ctx(t), 50*time.Millisecond) // Open must wait until this context ends
 	defer cancel()
-	_, err := s.Open(c, recipes.SessionConfig{Servers: []string{"fake"}})
+	_, err := s.Open(c, recipes.SessionConfig{Servers: []string{"server"}})
 	if !errors.Is(err, recipes.ErrUnavailable) || !errors.Is(err, context.DeadlineExceeded) || !strings.Contains(err.Error(), link) {
 		t.Error(err)
 	}

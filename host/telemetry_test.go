@@ -14,7 +14,6 @@ import (
 	"go.opentelemetry.io/otel/sdk/trace/tracetest"
 
 	"github.com/zkrecipes/zkrecipes/internal/telemetry"
-	"github.com/zkrecipes/zkrecipes/internal/testing/fake"
 	"github.com/zkrecipes/zkrecipes/internal/testing/must"
 	"github.com/zkrecipes/zkrecipes/plugin"
 	"github.com/zkrecipes/zkrecipes/recipes"
@@ -26,7 +25,7 @@ func serveTraced() {
 	spans := sdktrace.NewTracerProvider(sdktrace.WithSyncer(exporter(func(s sdktrace.ReadOnlySpan) {
 		fmt.Fprintln(conn, s.Name(), s.SpanContext().TraceID(), s.Parent().SpanID())
 	})))
-	plugin.Serve(new(fake.World).Open, plugin.Telemetry{TracerProvider: spans})
+	plugin.Serve(opener(nil), plugin.Telemetry{TracerProvider: spans})
 }
 
 // exporter is an sdktrace.SpanExporter.

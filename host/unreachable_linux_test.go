@@ -43,7 +43,8 @@ func pluginSocket(t testing.TB, tmp string) string {
 func breakAll(t testing.TB, connections []int) {
 	t.Helper()
 	for _, fd := range connections {
-		// The plugin may close all of its connections because one ended, and then so does this process.
+		// When one connection ends, the plugin may close all others, and then this process does
+		// too.
 		if err := syscall.Shutdown(fd, syscall.SHUT_RDWR); err != nil && !errors.Is(err, syscall.EBADF) && !errors.Is(err, syscall.ENOTCONN) {
 			t.Fatal(err)
 		}
@@ -87,7 +88,7 @@ func TestPluginNeedsNoSocketOnceItIsConnected(t *testing.T) {
 
 // TestUnreachablePluginEnds: a plugin whose connection breaks after its socket was deleted
 // closes its sessions and exits, and the error says why. With a Lifetime it would keep them, so
-// the host ends it. Without one it exits by itself, perhaps before the host looks at the socket.
+// the host ends it. Without one it exits by itself, perhaps before the host checks the socket.
 func TestUnreachablePluginEnds(t *testing.T) {
 	for _, keeps := range []bool{false, true} {
 		t.Run("lifetime="+strconv.FormatBool(keeps), func(t *testing.T) {
@@ -109,7 +110,7 @@ func TestUnreachablePluginEnds(t *testing.T) {
 				t.Errorf("the plugin reports %q", line)
 			}
 			closes(t, "Exited", p.Exited())
-			_, err := p.Open(ctx(t), recipes.SessionConfig{Servers: []string{"fake"}})
+			_, err := p.Open(ctx(t), recipes.SessionConfig{Servers: []string{"server"}})
 			if !errors.Is(err, recipes.ErrPluginLost) {
 				t.Error(err)
 			}
@@ -132,7 +133,7 @@ func TestSupervisorReplacesAnUnreachablePlugin(t *testing.T) {
 	s := must.Get(host.Supervise(ctx(t), host.SupervisorConfig{Plugin: cfg}))(t)
 	t.Cleanup(func() { _ = s.Close(context.Background()) })
 	old := s.Plugin().PID()
-	lost := must.Get(s.Open(ctx(t), recipes.SessionConfig{Servers: []string{"fake"}, SessionTimeout: time.Hour}))(t)
+	lost := must.Get(s.Open(ctx(t), recipes.SessionConfig{Servers: []string{"server"}, SessionTimeout: time.Hour}))(t)
 	socket := pluginSocket(t, tmp)
 	must.Do(t, os.Remove(socket))
 	breakAll(t, connections(t, socket))
@@ -140,7 +141,7 @@ func TestSupervisorReplacesAnUnreachablePlugin(t *testing.T) {
 	if !errors.Is(lost.Err(), recipes.ErrPluginLost) {
 		t.Error(lost.Err())
 	}
-	again := must.Get(s.Open(ctx(t), recipes.SessionConfig{Servers: []string{"fake"}, SessionTimeout: time.Hour}))(t)
+	again := must.Get(s.Open(ctx(t), recipes.SessionConfig{Servers: []string{"server"}, SessionTimeout: time.Hour}))(t)
 	if p := s.Plugin(); p == nil || p.PID() == old {
 		t.Error("the plugin was not replaced")
 	}

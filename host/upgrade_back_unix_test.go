@@ -41,7 +41,7 @@ func TestAnUpgradeDuringAnOutageChangesNothing(t *testing.T) {
 	must.Report(t, errors.Join(<-upgraded, h.Write(ctx(t))))
 }
 
-// TestAnOutageThatBeginsDuringAnUpgradeStopsIt: until the old plugin detaches.
+// TestAnOutageThatBeginsDuringAnUpgradeStopsIt: as long as the old plugin has not detached.
 func TestAnOutageThatBeginsDuringAnUpgradeStopsIt(t *testing.T) {
 	t.Parallel()
 	v := survive(t)
@@ -49,7 +49,7 @@ func TestAnOutageThatBeginsDuringAnUpgradeStopsIt(t *testing.T) {
 	tried, proceed := make(chan struct{}), make(chan struct{})
 	reach := sync.OnceFunc(func() { close(tried) })
 	v.server.SetFault(func(r zkserver.Request) (f zkserver.Fault) {
-		if r.Op == zkserver.OpCloseSession { // the session with which the new plugin is tried
+		if r.Op == zkserver.OpCloseSession { // the session that tests the new plugin
 			f.HoldReply = proceed
 			reach()
 		}

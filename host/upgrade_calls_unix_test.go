@@ -21,7 +21,7 @@ import (
 
 // writeUnanswered makes a guarded write of h, whose lock is /l, and returns when the server has
 // carried it out. The server withholds the replies of all guarded writes and releases at /l,
-// and so all that follow in the session, until answer is called.
+// and thus all later replies of the session, until answer is called.
 func (v *surviving) writeUnanswered(h recipes.Hold, path string) (written <-chan error, answer func()) {
 	v.Helper()
 	at, later := make(chan struct{}), make(chan struct{})

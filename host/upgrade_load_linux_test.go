@@ -25,8 +25,8 @@ import (
 
 // TestUpgradesUnderLoad: no hold is lost, no other client is granted one, waiters keep their
 // order, and calls fail only with unknown outcomes. No descriptor, child or goroutine is left.
-// So it is when the plugin is killed again and again. make test-all upgrades between two builds
-// of zkrecipes-plugin, other runs between processes of one program.
+// The same applies when the plugin is killed again and again. make test-all upgrades between
+// two builds of zkrecipes-plugin, other runs between processes of one program.
 func TestUpgradesUnderLoad(t *testing.T) {
 	t.Run("embedded", func(t *testing.T) {
 		unlessReal(t)
@@ -132,7 +132,7 @@ func builds(t *testing.T) (upgrades int, made []build) {
 	return 50, made
 }
 
-// load is the calls in a session that upgrades move, and in another one.
+// load makes calls in a session that upgrades move, and in another session.
 type load struct {
 	*testing.T
 	ctx         context.Context

@@ -20,7 +20,6 @@ import (
 	"github.com/zkrecipes/zkrecipes/internal/rpc/handshake"
 	"github.com/zkrecipes/zkrecipes/internal/rpc/server"
 	"github.com/zkrecipes/zkrecipes/internal/rpc/wire"
-	"github.com/zkrecipes/zkrecipes/internal/testing/fake"
 	"github.com/zkrecipes/zkrecipes/internal/testing/must"
 	pb "github.com/zkrecipes/zkrecipes/plugin/proto/zkrecipes/v1"
 	"github.com/zkrecipes/zkrecipes/recipes"
@@ -60,7 +59,7 @@ func serveOlder() {
 	}, 1)
 }
 
-// knowsOnlyLocks makes another recipe than a lock a field that the plugin does not know.
+// knowsOnlyLocks turns every recipe except a lock into a field that the plugin does not know.
 func knowsOnlyLocks(ctx context.Context, r any, _ *grpc.UnaryServerInfo, handle grpc.UnaryHandler) (any, error) {
 	if ask, ok := r.(*pb.AcquireRequest); ok && ask.GetLock() == nil {
 		m := ask.ProtoReflect()
@@ -74,7 +73,7 @@ func knowsOnlyLocks(ctx context.Context, r any, _ *grpc.UnaryServerInfo, handle 
 
 // serveUnary is a current plugin without connections for calls.
 func serveUnary() {
-	s := server.New(server.Config{Open: new(fake.World).Open})
+	s := server.New(server.Config{Open: opener(nil)})
 	goplugin.Serve(&goplugin.ServeConfig{
 		HandshakeConfig:  handshake.Config(),
 		VersionedPlugins: map[int]goplugin.PluginSet{1: {handshake.Name: partialPlugin{register: s.Register}}},
@@ -90,7 +89,7 @@ func serveVersions(opts []grpc.ServerOption, services func(grpc.ServiceRegistrar
 	sets := map[int]goplugin.PluginSet{}
 	for _, v := range versions {
 		sets[v] = goplugin.PluginSet{handshake.Name: partialPlugin{register: func(g grpc.ServiceRegistrar) {
-			server.New(server.Config{Open: new(fake.World).Open, Version: "another"}).Register(services(g))
+			server.New(server.Config{Open: opener(nil), Version: "another"}).Register(services(g))
 		}}}
 	}
 	goplugin.Serve(&goplugin.ServeConfig{

@@ -15,8 +15,8 @@ import (
 	"github.com/zkrecipes/zkrecipes/internal/testing/must"
 )
 
-// PROTOCOL.md lists the certificates that the plugin accepts. Hosts in other languages make
-// theirs with other tools than the Go host.
+// PROTOCOL.md lists the certificates that the plugin accepts. Hosts in other languages
+// create theirs with tools other than the Go host's.
 func TestCertificatesOfHosts(t *testing.T) {
 	now := time.Now()
 	client := []x509.ExtKeyUsage{x509.ExtKeyUsageClientAuth}

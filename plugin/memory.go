@@ -54,13 +54,13 @@ func readHeap() heap {
 	return heap{at(0), at(1), at(2), at(3), at(4)}
 }
 
-// leastTrimmed is the largest amount of memory that is not worth a collection, in bytes.
-const leastTrimmed = 1 << 20
+// minTrim is the amount of memory, in bytes, that a collection must exceed to be worth its time.
+const minTrim = 1 << 20
 
 // worthTrimming reports whether nothing was collected since before, and at least a sixteenth
 // can be returned. With an eighth, the memory of a thousand waiting sessions varies by 6 MB,
 // with a sixteenth by 3 MB. The processor time is the same.
 func (h heap) worthTrimming(before heap) bool {
 	garbage := h.objects - min(h.objects, h.live)
-	return h.collections == before.collections && garbage+h.unused > max(leastTrimmed, (h.live+h.stacks)/16)
+	return h.collections == before.collections && garbage+h.unused > max(minTrim, (h.live+h.stacks)/16)
 }

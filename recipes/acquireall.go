@@ -14,8 +14,7 @@ import (
 // the first of them is lost. Token and Znode are those of the last path in order.
 //
 // Write commits the operations in one transaction with a check of every hold. So they happen only
-// if all are held. Release releases all of them, also if one release fails. Its error joins
-// theirs.
+// if all are held. Release releases all of them, even if one fails, and joins their errors.
 type Holds interface {
 	Hold
 

@@ -32,8 +32,8 @@ type Barrier interface {
 	// one that was set since.
 	//
 	// The error matches ErrUnknownOutcome if the barrier was set between Remove's first
-	// read and a request whose reply was lost. It also does if ctx ends, or the session is
-	// lost, after the request was sent.
+	// read and a request whose reply was lost. The same applies if ctx ends, or the session
+	// is lost, after the request was sent.
 	Remove(ctx context.Context) error
 
 	// Wait returns when the barrier does not exist. As in the text, it reads the node with

@@ -34,9 +34,9 @@ type SessionConfig struct {
 	// short one, a slow network or a long pause loses the session. 0 is ten seconds.
 	SessionTimeout time.Duration
 
-	// ConnectTimeout bounds one attempt to connect to one server: dialling, the TLS
-	// handshake and ZooKeeper's handshake. 0 is two seconds. DNS has a time of its own, of 20
-	// seconds, and the addresses found last are used meanwhile. A session with several servers
+	// ConnectTimeout bounds one attempt to connect to one server: dialling, the TLS handshake
+	// and ZooKeeper's handshake. 0 is two seconds. A DNS look-up has its own limit, of 20
+	// seconds; until it ends, the addresses found last are used. A session with several servers
 	// that has lost its connection takes less time for its first attempts, so that a few servers
 	// that do not answer cannot use up SessionTimeout.
 	ConnectTimeout time.Duration
@@ -82,11 +82,11 @@ type SessionConfig struct {
 	// while it arrives: on a slow network, long listings need a long SessionTimeout. 0 is 64 MiB.
 	MaxListing int
 
-	// FollowServers replaces Servers by the members of the ensemble, which servers since ZooKeeper 3.5
-	// have in /zookeeper/config, at each connection and each reconfiguration. So a session outlives
-	// all servers with which it was opened. Clients must reach the servers by the addresses there. A
-	// server whose client port is not there has the port of Servers, if those have the same; with
-	// TLS all servers must have that port.
+	// FollowServers replaces Servers by the members of the ensemble, which servers since ZooKeeper
+	// 3.5 have in /zookeeper/config, at each connection and each reconfiguration. So a session
+	// outlives all servers with which it was opened. Clients must reach the servers by the
+	// addresses there. If the client port of a server is not there, the port of Servers is used,
+	// provided that all of them have the same; with TLS all servers must have that port.
 	FollowServers bool
 
 	// ReadsPerSecond bounds the reads and listings that the session sends in a second, and
@@ -240,8 +240,8 @@ const (
 // user is then known to ACLs as the scheme "sasl". A session can have a Digest too.
 //
 // If the server refuses the credentials or does not offer the mechanism, the session ends with
-// ErrAuthFailed, without another attempt. The same holds for a refusal by the Kerberos KDC, an expired
-// ticket and a file that cannot be used. A KDC without an answer is asked again.
+// ErrAuthFailed, without another attempt. The same applies to a refusal by the Kerberos KDC, an
+// expired ticket and a file that cannot be used. If a KDC does not answer, the request is retried.
 type SASL struct {
 	// Mechanism is "GSSAPI", which is Kerberos, or "DIGEST-MD5". It is that of the servers:
 	// ZooKeeper does not negotiate it.
@@ -259,10 +259,10 @@ type SASL struct {
 	// Krb5Conf is the absolute path of Kerberos's configuration. "" is /etc/krb5.conf. Its
 	// include and includedir lines are ignored.
 	Krb5Conf string
-	// Service is the first part of the servers' principals, to which the host name in
-	// Servers is added. "" is "zookeeper". If it contains a slash, it is the whole principal,
-	// without a realm, of all servers. Servers are in the client's realm. Unlike in ZooKeeper's
-	// Java client, the DNS does not change host names.
+	// Service is the first part of the servers' principals, to which the host name in Servers
+	// is added. "" is "zookeeper". If it contains a slash, it is the whole principal, without a
+	// realm, of all servers. Servers are in the client's realm. Unlike in ZooKeeper's Java
+	// client, DNS does not change host names.
 	Service string
 }
 

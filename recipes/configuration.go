@@ -12,12 +12,12 @@ import (
 //
 // Source: ZooKeeper Recipes, "Out of the Box Applications": configuration is "provided
 // directly by the ZooKeeper API". A key is a path below the configuration's, without the
-// leading slash ("db/host"). "" is the configuration's own node. Every node is a key, also the
-// parent of another key: it has an empty value and is Unset. Nodes with an element that starts
-// with _c_ are not keys. They are the receipts of Set and Delete: a session keeps one,
-// ephemeral, below the configuration's node, and one beside it if its Set created it. And they
-// are the counts of deletions: each parent of keys has one, persistent, when a change has
-// compared a revision or deleted a key.
+// leading slash ("db/host"). "" is the configuration's own node. Every node is a key. A node
+// that exists only as the parent of another key has an empty value and is Unset. Nodes with an
+// element that starts with _c_ are not keys. Some are the receipts of Set and Delete: a
+// session keeps one, ephemeral, below the configuration's node, and one beside it if its Set
+// created it. The others are the counts of deletions: each parent of keys has one, persistent,
+// once a change has compared a revision or deleted a key.
 //
 // ZooKeeper compares versions, which overflow (CURATOR-688) and restart when a node is deleted
 // and created again. Set and Delete compare the Revision of a value, its mzxid, which grows
@@ -31,27 +31,27 @@ type Configuration interface {
 	Get(ctx context.Context, key string) (Entry, error)
 
 	// Set sets the value of a key if its revision is the expected one, and returns the new
-	// revision. AnyRevision matches every revision, also a key that does not exist.
+	// revision. AnyRevision matches every revision, and a key that does not exist.
 	// NoRevision matches only a key that does not exist. Set creates missing parents with
 	// empty values.
 	//
-	// If the revision is another one, nothing has changed, and the error matches
-	// ErrBadVersion, or for NoRevision ErrNodeExists. If a revision is expected and the key
-	// does not exist, it matches ErrNoNode. If the value does not fit into one packet
+	// If the revision differs, nothing is changed, and the error matches ErrBadVersion, or
+	// for NoRevision ErrNodeExists. If a revision is expected and the key does not exist,
+	// it matches ErrNoNode. If the value does not fit into one packet
 	// (SessionConfig.MaxPacket), nothing is sent and the error matches ErrTooLarge.
 	//
 	// Set changes the key once even if replies are lost. The error matches
-	// ErrUnknownOutcome if ctx ends, or the session is lost, after the change was sent. It
-	// also does if the change was committed but its revision can no longer be read.
+	// ErrUnknownOutcome if ctx ends, or the session is lost, after the change was sent. The
+	// same applies if the change was committed but its revision can no longer be read.
 	//
-	// The comparison is exact: a key that was deleted and created again is another one, however
+	// The comparison is exact: a key that was deleted and created again does not match, however
 	// often it was changed. ZooKeeper compares only versions, so each deletion by this library
-	// also counts in a node beside the key, and Set checks the count that it knew before it read
-	// the key. Sessions need the permission to read, and to delete also to write, that node: it
-	// gets the SessionConfig.ACL of the session that creates it. Without the permission nothing
-	// changes, and the error matches ErrAccessDenied. Only a key that another program
-	// deletes can be mistaken: if it was created again with as many changes while one request is
-	// in flight, Set overwrites it.
+	// also changes a count in a node beside the key, and Set checks the count that it knew
+	// before it read the key. Sessions need the permission to read that node, and to delete a
+	// key also the permission to write it. The node gets the SessionConfig.ACL of the session
+	// that creates it. Without the permission nothing changes, and the error matches
+	// ErrAccessDenied. Only a key that another program deletes can be mistaken: if it was
+	// created again with as many changes while one request is in flight, Set overwrites it.
 	//
 	// A Set costs one write and one read. The first comparison of a session in a directory costs
 	// a few more, and a deletion in the same directory makes Set read again.
@@ -91,7 +91,7 @@ type Configuration interface {
 
 	// WatchTree returns a channel that first receives all keys and values, as Snapshot
 	// returns them, and then all of them whenever a key was created, changed or deleted. The
-	// channel is closed as that of Watch is. Only changes are read again; after a lost
+	// channel closes when Watch's would. Only changes are read again; after a lost
 	// connection everything is. It keeps two watches for each key.
 	WatchTree(ctx context.Context) (<-chan []Entry, error)
 }
@@ -138,7 +138,7 @@ func ValidateKey(key string) error {
 	return validateElements("key", key, key)
 }
 
-// Validate reports, as an ErrInvalid, that no revision can be this one.
+// Validate returns an ErrInvalid if r cannot be a revision.
 func (r Revision) Validate() error {
 	if r < AnyRevision {
 		return fmt.Errorf("%w: revision %d; a revision is AnyRevision (-1), NoRevision (0) or positive", ErrInvalid, r)

@@ -21,7 +21,7 @@ const (
 
 var kinds = []Kind{KindLock, KindSharedLock, KindPriorityLock, KindSemaphore, KindElection}
 
-// Validate reports, as an ErrInvalid, that there is no such kind.
+// Validate returns an ErrInvalid if there is no such kind.
 func (k Kind) Validate() error {
 	if !slices.Contains(kinds, k) {
 		return fmt.Errorf("%w: %q is not a kind of contender; the kinds are %q", ErrInvalid, k, kinds)
@@ -119,7 +119,7 @@ func (l Lines) Of(kind Kind) []Contender {
 	return line
 }
 
-// Place is where a contender is in the wait queue when it has joined.
+// Place says where a contender is in the wait queue after it has joined.
 type Place struct {
 	// Znode is the path of the contender's own znode.
 	Znode string

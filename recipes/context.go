@@ -8,10 +8,10 @@ import (
 // WithHold returns a context that also ends when the grant does, with the cause g.Err():
 // [context.Cause] returns an error that matches ErrNotHeld. Pass it to what must stop when the
 // lock is lost or released. It does not stop code that ignores its context, and code that was
-// paused runs on until it looks: protect writes by Grant.Write or by the token.
+// paused continues until it checks the context: protect writes by Grant.Write or by the token.
 //
 // Calling stop ends the context and frees its resources. It does not release the grant. If the
-// grant is over already, the context is too. WithHold calls Done, which sets a watch.
+// grant has ended already, so has the context. WithHold calls Done, which sets a watch.
 //
 // Source: none. etcd and redsync users ask for it (etcd#6127, redsync#72).
 func WithHold(ctx context.Context, g Grant) (held context.Context, stop context.CancelFunc) {
@@ -32,11 +32,12 @@ func WithHold(ctx context.Context, g Grant) (held context.Context, stop context.
 	return held, stop
 }
 
-// OnDanger calls warn when less than left remains until g.ValidUntil: no server has renewed the
-// proof for long, and if none does soon, the grant ends. Then there is still time to pause, or to
-// tell somebody. It calls warn again if the proof was renewed and has become as short again. While
-// servers answer, at least half of the session's timeout remains, so a third of the timeout is a
-// good choice. A loss for another reason, such as a deletion of the znode, comes without a warning.
+// OnDanger calls warn when less than left remains until g.ValidUntil: the proof has not been
+// renewed for a long time, and the grant ends unless a server renews it soon. There is still time
+// to pause, or to raise an alarm. It calls warn again if the proof was renewed and has become as
+// short again. While servers answer, at least half of the session's timeout remains, so a third of
+// the timeout is a good choice. A loss for another reason, such as a deletion of the znode, comes
+// without a warning.
 //
 // warn is called in a goroutine of OnDanger, one call at a time. The goroutine ends with the grant, or
 // after stop, which does not wait for a call under way. OnDanger calls Done, which sets a watch.
@@ -65,7 +66,7 @@ func OnDanger(g Grant, left time.Duration, warn func()) (stop func()) {
 				warned = true
 				warn()
 				fallthrough
-			default: // look whether it is renewed
+			default: // check whether it was renewed
 				rest = left / 8
 			}
 			timer.Reset(max(rest, time.Millisecond))

@@ -1,7 +1,7 @@
 // Package recipes defines the classic Apache ZooKeeper recipes as interfaces. Their comments
 // are the contract: what each recipe guarantees, and what it cannot guarantee. The package
 // imports no other package of this module, so a program that uses the plugin contains no
-// ZooKeeper client. It implements only what consists of other recipes: [AcquireAll], [OncePer],
+// ZooKeeper client. It implements only recipes that consist of others: [AcquireAll], [OncePer],
 // [Shares] and [WithHold].
 //
 // Two packages implement the interfaces:

@@ -13,8 +13,8 @@ var documented = map[string]struct {
 	// znodes has no such row.
 	use func(trial)
 	// operate does each operation in the table of costs, after the parents and receipts of
-	// the recipe exist. The table does not have the operations in parentheses, or has them in
-	// prose; a cost that follows is theirs. nil: the table has no such row, or only prose.
+	// the recipe exist. Operations in parentheses are not in the table, or only in its prose;
+	// a cost that follows them is theirs. nil: the table has no such row, or only prose.
 	operate func(trial)
 }{
 	"Lock": {

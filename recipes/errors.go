@@ -163,8 +163,8 @@ var (
 	ErrRemoved = fmt.Errorf("%w: znode was deleted by another client", ErrNotHeld)
 
 	// ErrRevoked: the contender was asked to release, and another client deleted its znode
-	// when its grace was over. It also matches ErrRemoved. A holder that never called Revoked
-	// may get plain ErrRemoved instead.
+	// when its grace had passed. It also matches ErrRemoved. A holder that never called
+	// Revoked may get plain ErrRemoved instead.
 	ErrRevoked = fmt.Errorf("%w: revoked", ErrRemoved)
 
 	// ErrReleased: the application released the grant.

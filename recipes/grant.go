@@ -17,8 +17,8 @@ type Grant interface {
 	// Znode is the path of the contender's znode, whose existence is the grant.
 	Znode() string
 
-	// Done returns a channel that is closed when the grant must no longer be relied on. The
-	// session is lost, another client deleted the znode, the plugin died, or the grant was
+	// Done returns a channel that is closed when the grant must no longer be relied on: the
+	// session was lost, another client deleted the znode, the plugin died, or the grant was
 	// released. So a goroutine that selects on Done always wakes in the end.
 	//
 	// The first call sets, in the background, a watch on the znode. A grant whose Done is
@@ -28,8 +28,8 @@ type Grant interface {
 
 	// Err is nil until the grant is released or its loss is noticed. Then it is an error that
 	// matches ErrNotHeld and gives the reason: ErrRemoved, ErrReleased, or the reason of the
-	// session's loss. Only Write, or a call of Done before, notices a deletion by another
-	// client.
+	// session's loss. A deletion by another client is noticed only by Write, or after Done
+	// was called.
 	Err() error
 
 	// ValidUntil is the local time until which ZooKeeper's leader is proved to keep the
@@ -39,7 +39,7 @@ type Grant interface {
 	// earlier only if the session moves to a server that grants a shorter timeout. It sends
 	// nothing. It is the zero time when Err is not nil.
 	//
-	// Compare it with the present in this process only: it has the monotonic clock's reading.
+	// Compare it only with time.Now in this process: it has a reading of the monotonic clock.
 	// The assumptions about clocks and leaders are those of "What a lock is worth".
 	ValidUntil() time.Time
 

@@ -27,7 +27,7 @@ type Group interface {
 	Path() string
 
 	// Join creates a member of this session, with data that others can read, and returns when
-	// it is listed. If GroupConfig.Name is taken, also by this session, the error matches
+	// it is listed. If GroupConfig.Name is taken, even by this session, the error matches
 	// ErrNodeExists and is a *TakenError that names the session.
 	//
 	// A lost connection is not an error: after the reconnect, Join finds out whether the
@@ -120,7 +120,7 @@ type Member struct {
 	// Unreadable reports that this session cannot read the data: the znode's ACL denies it, or
 	// the data is larger than SessionConfig.MaxPacket. If the ACL denies it, servers since
 	// ZooKeeper 3.9 report nothing but the name: Token, SessionID and Since are zero, and the
-	// znode may be persistent, which is no member.
+	// znode may be persistent and thus not a member.
 	Unreadable bool
 }
 
@@ -143,9 +143,9 @@ func (e *TakenError) Error() string {
 
 func (e *TakenError) Unwrap() error { return ErrNodeExists }
 
-// ValidateName reports, as an ErrInvalid, why an application cannot give name to a
-// znode. A name is one element of a path, and does not start with _c_, as the
-// names do that recipes make.
+// ValidateName reports, as an ErrInvalid, why an application cannot give name to a znode. A
+// name is one element of a path, and does not start with _c_, which is reserved for names
+// that recipes generate.
 func ValidateName(name string) error {
 	switch {
 	case name == "":
@@ -173,7 +173,7 @@ type Names interface {
 	// Path is the path of the directory.
 	Path() string
 
-	// Register takes the name until this session ends. If the name is taken, also by this
+	// Register takes the name until this session ends. If the name is taken, even by this
 	// session, the error matches ErrNodeExists and is a *TakenError that names the owner. A
 	// name with a slash, or that starts with _c_, is ErrInvalid.
 	//
@@ -212,10 +212,11 @@ type Names interface {
 	// Such a name costs one more read.
 	List(ctx context.Context) ([]Record, error)
 
-	// Watch returns a channel that first receives the registration of a name, and then
-	// receives every change of it: other data or another registration. While the name is not
-	// registered, the Record is None. The channel is closed as that of Group.Watch is, and also
-	// when the name's znode cannot be read. Each change costs a read with a watch, and one more if the name is not registered.
+	// Watch returns a channel that first receives the registration of a name, and then receives
+	// every change of it: other data or another registration. While the name is not registered, the
+	// Record is None. The channel closes when Group.Watch's would, and also when the name's znode
+	// cannot be read. Each change costs a read with a watch, and one more if the name is not
+	// registered.
 	Watch(ctx context.Context, name string) (<-chan Record, error)
 }
 

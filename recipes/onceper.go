@@ -9,8 +9,8 @@ import (
 	"time"
 )
 
-// turnKey is the key of the record. Its value is when the last turn that counts began, in
-// milliseconds of Unix time, or empty.
+// turnKey is the key of the record. Its value is the time at which the last counted turn
+// began, in milliseconds of Unix time, or empty.
 const turnKey = "once"
 
 // Turn is a turn of work that is done at most once a period: see [OncePer]. It is safe for concurrent
@@ -21,9 +21,10 @@ type Turn struct {
 	began  Entry // the record after the write that began the turn
 }
 
-// OncePer returns a turn if the period has passed since the last turn that counts. Otherwise the
-// error is a *NotDueError. Call it after the grant, and before the work. What the grant excludes is
-// what must share the period, so g is a grant to one holder: of a [Lock], a writer or a leader.
+// OncePer returns a turn if the period has passed since the last turn that was counted. Otherwise
+// the error is a *NotDueError. Call it after the grant, and before the work. All callers that share
+// the period must exclude each other, so g is a grant to one holder at a time: of a [Lock], a
+// writer or a leader.
 //
 //	hold, err := lock.Acquire(ctx)
 //	...
@@ -33,15 +34,15 @@ type Turn struct {
 // after a failure, and after a death before the record: at least once. A caller that counts before
 // its work never works twice in a period, and misses one if it fails: at most once.
 //
-// The record is the key "once" of a configuration, of the session of g. All callers of one lock use
-// the same configuration, whose znode must exist. That of the lock's path does: it has the record
-// below it. Deleting the record makes the next turn due.
+// The record is the key "once" of a configuration that belongs to the session of g. All callers of
+// one lock use the same configuration, whose znode must exist. The lock's own path can be used: its
+// znode exists, and the record is then below it. Deleting the record makes the next turn due.
 //
 // The period counts from the beginning of the turn, and only by the clock of ZooKeeper's leader: it
 // is the difference between the times of two writes (mtime). No client's clock matters. For a job
 // that runs every 24 hours, give 23h. If the leader's clock was set back since the last turn, how
 // much of the period has passed is unknown. Then the period starts again, and NotDueError.Back says
-// so. If it was set forward, the period is shorter by as much, which nothing shows.
+// so. If it was set forward, the period is shorter by as much, and this is not reported.
 //
 // If the grant is lost, the error matches ErrNotHeld. If the record has other data, it matches
 // ErrMismatch. If the period is not positive, it is ErrInvalid, and nothing is sent. After any error
@@ -54,8 +55,8 @@ type Turn struct {
 // whose outcome is unknown. Each write compares the version that was read, so one that arrives late
 // changes nothing.
 //
-// It is no method of Lock, because it needs any grant, and the caller ends the hold and counts the
-// turn separately.
+// It is not a method of Lock, because it works with any grant, and the caller ends the hold and
+// counts the turn separately.
 //
 // Source: ShedLock's lockAtLeastFor and kazoo's NonBlockingLease. Both compare clocks of clients.
 func OncePer(ctx context.Context, g Grant, record Configuration, period time.Duration) (*Turn, error) {
@@ -107,7 +108,8 @@ func (t *Turn) checkDue(ctx context.Context, period time.Duration) error {
 	return early
 }
 
-// last is when the last turn that counts began. It is zero if the record is empty.
+// last returns the time at which the last counted turn began. It is zero if the record is
+// empty.
 func (t *Turn) last(record Entry) (time.Time, error) {
 	if len(record.Value) == 0 {
 		return time.Time{}, nil
@@ -122,8 +124,8 @@ func (t *Turn) last(record Entry) (time.Time, error) {
 // Began is when the turn began, by the clock of ZooKeeper's leader.
 func (t *Turn) Began() time.Time { return t.began.Modified }
 
-// Count records the turn: until the period after its beginning is over, no other is due. It can be
-// called again, to the same effect.
+// Count records the turn: no other turn is due until the period has passed since this one began.
+// It can be called again, to the same effect.
 //
 // If the grant is lost, the error matches ErrNotHeld. After any error the turn may count or not.
 func (t *Turn) Count(ctx context.Context) error {
@@ -175,7 +177,7 @@ func (t *Turn) again(read Entry, err error) bool {
 	return errors.Is(err, ErrUnknownOutcome) || errors.Is(err, ErrBadVersion) || errors.Is(err, ErrNodeExists) || errors.Is(err, ErrNoNode) && !read.None()
 }
 
-// NotDueError means that the period has not passed since the last turn that counts.
+// NotDueError means that the period has not passed since the last turn that was counted.
 type NotDueError struct {
 	// Last is when that turn began, by the clock of ZooKeeper's leader. If Back is not zero, it
 	// is when the period has started again.

@@ -34,8 +34,8 @@ func (r *stubRecord) Write(context.Context, ...Op) (err error) {
 	return err
 }
 
-// The turn is due when the period is over, to the millisecond. Its time is that of its own write. An
-// error ends the call if reading again does not help.
+// The turn is due exactly when the period has passed, to the millisecond. Its time is that of its
+// own write. An error ends the call if reading again does not help.
 func TestOncePerReadsAgain(t *testing.T) {
 	at := func(ms int64, data string) Entry {
 		return Entry{Value: []byte(data), Revision: 1, Modified: time.UnixMilli(ms)}

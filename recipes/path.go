@@ -24,8 +24,8 @@ func ValidatePath(path string) error {
 	return validateElements("path", path, path[1:])
 }
 
-// validateElements checks what follows the first slash of a path. An error calls it
-// what, and shows given.
+// validateElements checks what follows the first slash of a path. Errors call the path
+// what, and quote given.
 func validateElements(what, given, elements string) error {
 	invalid := func(why string) error {
 		return fmt.Errorf("%w: %s %q %s", ErrInvalid, what, given, why)
@@ -52,8 +52,9 @@ func validateElements(what, given, elements string) error {
 	return nil
 }
 
-// refused reports whether ZooKeeper's PathUtils.validatePath refuses a character. It
-// looks at UTF-16: what is above U+FFFF is a pair of surrogates there, which it refuses.
+// refused reports whether ZooKeeper's PathUtils.validatePath refuses a character. That
+// method checks UTF-16, in which a character above U+FFFF is a pair of surrogates, and
+// refuses surrogates.
 func refused(r rune) bool {
 	switch {
 	case r <= 0x1f, r >= 0x7f && r <= 0x9f:

@@ -26,7 +26,7 @@ import (
 //   - A contender's last listing before its grant decides. A contender of higher priority
 //     that joins between that listing and the grant waits.
 //   - Lower priorities starve as long as higher ones keep coming. Within one priority no
-//     contender starves, because later contenders, also readers, are behind it.
+//     contender starves, because later contenders, readers included, are behind it.
 //
 // # Why exclusion holds
 //
@@ -82,8 +82,8 @@ type PriorityLock interface {
 	// request when it is granted.
 	Revoke(ctx context.Context, znode string) error
 
-	// RevokeForced asks a contender to release, and deletes its znode when its grace is
-	// over, as SharedLock.RevokeForced does. If the contender is granted in the meantime,
+	// RevokeForced asks a contender to release, and deletes its znode when its grace has
+	// passed, as SharedLock.RevokeForced does. If the contender is granted in the meantime,
 	// its grace starts again.
 	RevokeForced(ctx context.Context, znode string) error
 }

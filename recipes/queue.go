@@ -43,7 +43,7 @@ type Consumer interface {
 
 	// TakeMany is Take for up to most elements, from 1. It waits for the first one, and takes
 	// the unclaimed elements that follow it in the list, in order and in one transaction: all
-	// of them, or none. If another consumer is faster with one of them, it looks again.
+	// of them, or none. If another consumer was faster with one of them, it tries again.
 	//
 	// A batch is bounded by SessionConfig.MaxPacket: TakeMany returns fewer elements than most
 	// if the queue has fewer, or if more would not fit into one packet together with their
@@ -94,7 +94,7 @@ type Consumer interface {
 //   - An element can be returned, by Delivery.Return or the end of a session. Elements that
 //     are already listed then come before it.
 //   - Consumers of different sessions compete for the first element of their lists. One gets
-//     it, and the others go on to the next element, which costs each of them a read.
+//     it, and the others try the next element, which costs each of them a read.
 //
 // Divergences from the text:
 //

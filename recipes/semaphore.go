@@ -123,7 +123,8 @@ func (c SemaphoreConfig) Validate() error {
 // # What it does not guarantee
 //
 // A contender does not keep its number from one hold to the next. It gets the lowest free
-// number, which another client may have held just before, with the state that it has left.
+// number, which another client may have held just before, and finds the state that this
+// client left behind.
 //
 // A number excludes others for as long as a Hold does: see "What a lock is worth". If an id
 // generator continues after the loss of its session, it creates the ids of the next holder.

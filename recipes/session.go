@@ -7,7 +7,7 @@ import (
 
 // Session is one ZooKeeper session. Its ephemeral znodes, and so its holds and waiting
 // contenders, exist until it ends. Opening one returns a [Client], which also has the recipes;
-// code that needs only the life of the session takes a Session.
+// code that needs only the lifetime of the session takes a Session.
 //
 // A session ends once. A lost session stays lost, and the library never replaces it: only the
 // application knows what the loss of everything that it held means. Open another one.
@@ -188,9 +188,9 @@ type Event struct {
 
 // Stats counts what a session sent and received since it was opened.
 type Stats struct {
-	// Reads and Writes are requests by what they cost the server. A write is a
-	// transaction that an ensemble agrees on. Syncs (see ByKind), pings and the
-	// opening and closing of the session are in neither.
+	// Reads and Writes count requests by their cost to the server. A write is a transaction
+	// that an ensemble agrees on. Syncs (see ByKind), pings and the opening and closing of
+	// the session count as neither.
 	Reads, Writes int64
 	// Pings counts keep-alive requests.
 	Pings int64
@@ -203,8 +203,8 @@ type Stats struct {
 	Reconnects int64
 	// Handoffs counts the grants that needed nothing but the predecessor's release.
 	// Fallbacks counts how often contenders that wait by [Handoff] listed the wait queue
-	// instead. The predecessor did not have the next smaller number, gave up, died, or could
-	// not be trusted.
+	// instead, because the predecessor did not have the next smaller number, gave up, died,
+	// or could not be trusted.
 	Handoffs, Fallbacks int64
 	// Asked counts the grants before which the session synced with the leader, because it had
 	// no proof that the leader keeps the session for long enough.

@@ -63,8 +63,8 @@ type SharedLock interface {
 	Revoke(ctx context.Context, znode string) error
 
 	// RevokeForced is the text's revocation with "freaking laser beams". It asks as Revoke
-	// does, and waits until the contender has left, or until the contender's Grace is over.
-	// Then it deletes the znode. It returns nil when the znode is deleted.
+	// does, and waits until the contender has left, or until the contender's Grace has
+	// passed. Then it deletes the znode. It returns nil when the znode is deleted.
 	//
 	// The grace counts from the time when this call has confirmed the request. So it is never
 	// shorter than allowed, even if another client had asked before.

@@ -19,16 +19,17 @@ import (
 // numbers until its session ends. If its children keep the session (host.Config.Lifetime), the
 // others are assigned its numbers at once, and take them when the children have ended.
 //
-// The members settle within Grace, and a few requests of each of them, after the last change: a
-// member has joined, has left, or its session has ended. If the connection of a member is down,
-// its part waits for that member. If an overloaded server throttles a request of a member, the
-// member repeats it after a second.
+// The members settle within Grace plus a few requests of each after the last change. A change
+// is that a member has joined, has left, or that its session has ended. If the connection of a
+// member is down, its part waits for that member. If an overloaded server throttles a request
+// of a member, the member repeats it after a second.
 //
 // All members must use the same n. While there are members, a Join with another n fails with
 // ErrMismatch.
 //
 // Source: kazoo's SetPartitioner, which waits for all members at a barrier, stops all of them for
-// each change, and has no tokens (CURATOR-321 asks for the same). Here only what moves stops.
+// each change, and has no tokens (CURATOR-321 asks for the same). Here only the work for numbers
+// that move stops.
 //
 // # How it works
 //
@@ -68,16 +69,16 @@ type Shares interface {
 // SharesConfig configures Shares. The zero value is the default.
 type SharesConfig struct {
 	// Grace is how long a member may keep a number that it is asked to give up: see
-	// Share.Revoked. With 0 it gives the number up at once, while its work may go on for a
-	// moment. A number that Portion.Changes has not delivered is given up at once.
+	// Share.Revoked. With 0 it gives the number up at once, while its work may continue for
+	// a moment. A number that Portion.Changes has not delivered is given up at once.
 	Grace time.Duration
 
 	// Data is stored in the znodes of the member and its numbers. It tells people who the
 	// member is.
 	Data []byte
 
-	// Warn, if not nil, is called with what a member cannot do although it stays: it is elected
-	// and cannot assign, it cannot take a number or wait for one, or it ignores a child of
+	// Warn, if not nil, is called for failures that do not end the member: it is elected and
+	// cannot assign, it cannot take a number or wait for one, or it ignores a child of
 	// PATH/members. The member tries again, in 1 s after the first failure and in 30 s at most,
 	// and calls Warn each time. The calls are made one at a time, and must return soon.
 	Warn func(error)

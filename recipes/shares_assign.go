@@ -16,7 +16,7 @@ type assignment struct {
 	N       int             `json:"n"`
 	Members map[Token][]int `json:"members"`
 	Refused []Token         `json:"refused,omitempty"` // members with another n
-	Ignored []string        `json:"ignored,omitempty"` // names of children of the group that are no members
+	Ignored []string        `json:"ignored,omitempty"` // names of children of the group that are not members
 }
 
 // maxIgnored bounds Ignored, so that the assignment fits into a znode whatever another program does.
@@ -28,10 +28,10 @@ func (s *shares) memberData() []byte {
 }
 
 // assign returns the assignment to the members of the group, the oldest first, that moves as few
-// numbers as possible. Children of another program, and members whose data this session cannot read,
-// are no members. But a member of the assignment before stays: another assigner has read its data,
-// and this one may be wrong. While such a member is there, n stays as it is: an assigner with another
-// n refuses itself.
+// numbers as possible. Children of another program, and members whose data this session cannot
+// read, are left out. But a member of the previous assignment stays: another assigner has read its
+// data, and this one may be wrong. While there is such a member, n does not change: an assigner
+// with another n refuses itself.
 func (s *shares) assign(before assignment, group []Member) assignment {
 	after := assignment{N: s.n, Members: make(map[Token][]int)}
 	stays := func(m Member) bool { _, named := before.Members[m.Token]; return named }
@@ -58,7 +58,7 @@ func (s *shares) assign(before assignment, group []Member) assignment {
 	return after
 }
 
-// nOf returns the n of a member. It is not known of other children of the group.
+// nOf returns the n of a member. For other children of the group, known is false.
 func nOf(m Member) (n int, known bool) {
 	_, err := fmt.Sscanf(string(m.Data), "n=%d ", &n)
 	return n, err == nil
@@ -97,8 +97,8 @@ func spread(n int, before map[Token][]int, members []Token, after map[Token][]in
 }
 
 // lead campaigns for the assigner's role and assigns while it has it, until the member leaves. A
-// member that cannot assign stays: with another one it may be the same, and in the end none would be
-// left. It pauses, so that another one can try.
+// member that cannot assign stays a member: others may fail in the same way, and in the end none
+// would be left. It pauses, so that another one can try.
 func (p *portion) lead() {
 	var pause backoff
 	for p.life.Err() == nil {
@@ -130,7 +130,7 @@ func (p *portion) assignWhile(leadership Leadership) error {
 		select {
 		case g, ok := <-groups:
 			if !ok {
-				_, err := p.of.group.Members(leading) // it ended because of the context or of that
+				_, err := p.of.group.Members(leading) // the watch ended because of the context or of err
 				return cmp.Or(context.Cause(leading), err)
 			}
 			group = g
@@ -147,8 +147,8 @@ func (p *portion) assignWhile(leadership Leadership) error {
 	}
 }
 
-// write writes the assignment for the group, if it has changed. An attempt whose outcome is
-// unknown is repeated from what the path has then.
+// write writes the assignment for the group, if it has changed. After an unknown outcome it
+// reads the path again and repeats the attempt.
 func (p *portion) write(ctx context.Context, leadership Leadership, group []Member) error {
 	for {
 		current, err := p.of.assigned.Get(ctx, "")
@@ -185,7 +185,7 @@ func (p *portion) follow() {
 			for entry := range entries {
 				p.read(entry.Value)
 			}
-			_, err = p.of.assigned.Get(p.life, "") // the watch ended because of the context, the session or of that
+			_, err = p.of.assigned.Get(p.life, "") // the watch ended because of the context, the session or err
 		}
 		if err != nil && (!errors.Is(err, ErrThrottled) || !pause.after(p, p.life, err)) {
 			p.fail(err)

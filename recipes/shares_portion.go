@@ -138,7 +138,7 @@ func (p *portion) want(numbers []int) {
 }
 
 // signal makes publish send what is owned. Several numbers that are taken at the same time are
-// sent together. What is given up is sent at once.
+// sent together. Releases are delivered immediately.
 func (p *portion) signal(less bool) {
 	if less || p.taking == 0 {
 		select {
@@ -236,7 +236,7 @@ func (b *backoff) after(p *portion, ctx context.Context, err error) bool {
 	}
 }
 
-// warn reports what the member cannot do, although it stays.
+// warn reports a failure that does not end the member.
 func (p *portion) warn(err error) {
 	err = p.of.failed(err)
 	p.mu.Lock()
@@ -271,8 +271,8 @@ func (p *portion) keep(wanted context.Context, number int) {
 		}
 		pause = 0
 		s := newShare(r, number)
-		// Done of the member closes before the contexts that end with it. What is released
-		// in between must not be taken again.
+		// Done of the member closes before the contexts that end with it. A number that is
+		// released in between must not be taken again.
 		unwanted := func() bool { return cmp.Or(p.life.Err(), wanted.Err()) != nil }
 		if unwanted() {
 			p.settle(nil)
@@ -288,8 +288,8 @@ func (p *portion) keep(wanted context.Context, number int) {
 	}
 }
 
-// able reports whether the member has ever taken a number. One that never could is itself the reason,
-// and leaves the numbers to others.
+// able reports whether the member has ever taken a number. A member that never could is probably
+// itself the cause, and leaves the numbers to others.
 func (p *portion) able() bool {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -330,15 +330,15 @@ func (p *portion) awaitFree(wanted context.Context, name string) error {
 			return nil
 		}
 	}
-	_, err = p.of.numbers.Lookup(wanted, name) // it ended because of the context, the session or of that
+	_, err = p.of.numbers.Lookup(wanted, name) // it ended because of the context, the session or err
 	if errors.Is(err, ErrNoNode) {
 		err = nil
 	}
 	return err
 }
 
-// hold returns when the share is lost or released, or when the grace after its revocation is over. A
-// share that the reader has never received needs no grace.
+// hold returns when the share is lost or released, or when the grace after its revocation has
+// passed. A share that the reader has never received needs no grace.
 func (p *portion) hold(wanted context.Context, s *share) {
 	lost := s.Done()
 	select {
@@ -361,7 +361,7 @@ func (p *portion) hold(wanted context.Context, s *share) {
 func (p *portion) drop(s *share) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	if i := slices.Index(p.owned, s); i >= 0 { // otherwise want has done it
+	if i := slices.Index(p.owned, s); i >= 0 { // otherwise want has removed it
 		// Before the list gets shorter, because what is missing from it has been revoked.
 		p.revoke(s)
 		p.owned = slices.Delete(p.owned, i, i+1)

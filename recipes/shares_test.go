@@ -13,8 +13,8 @@ import (
 	"time"
 )
 
-// TestSpread: the parts differ by one at most, each number has one member, and no more numbers
-// move than must.
+// TestSpread: the parts differ by one at most, each number has one member, and only numbers
+// that must move do.
 func TestSpread(t *testing.T) {
 	random := rand.New(rand.NewPCG(1, 2))
 	for range 200 {
@@ -82,7 +82,8 @@ func checkSpread(t *testing.T, n int, before map[Token][]int, members []Token, a
 	}
 }
 
-// What another client has written gives no number twice, and none that does not exist.
+// An assignment that another client has written does not give out a number twice, or a number
+// that does not exist.
 func TestSpreadAfterAWrongAssignment(t *testing.T) {
 	before := map[Token][]int{1: {-1, 3, 1, 1, 99}, 2: {1, 0}, 7: {2}}
 	after := map[Token][]int{}
@@ -128,7 +129,7 @@ type stub struct {
 	denials  int // how many registrations it denies
 }
 
-// member returns a member of which nothing runs.
+// member returns a member without running goroutines.
 func (s *stub) member(t *testing.T) *portion {
 	s.registered = make(chan *stubRegistration)
 	p := &portion{
@@ -300,7 +301,7 @@ func TestADeletedNumberIsTakenAgain(t *testing.T) {
 	}
 }
 
-// The numbers that one assignment takes away are missing in one value.
+// The numbers that one assignment takes away disappear together, in one value.
 func TestWhatMovesIsMissingAtOnce(t *testing.T) {
 	p := (&stub{}).member(t)
 	for number := range 3 {
@@ -347,8 +348,8 @@ type stubValue struct{ Configuration }
 
 func (stubValue) Get(context.Context, string) (Entry, error) { return Entry{}, nil }
 
-// Contexts that end with the member end a moment after Done closes. What is released in between is not
-// taken again.
+// Contexts that end with the member end a moment after Done closes. A number that is released in
+// between is not taken again.
 func TestNoShareIsTakenAfterDone(t *testing.T) {
 	s := &stub{}
 	p := s.member(t)
@@ -411,7 +412,8 @@ func TestAThrottledMemberStays(t *testing.T) {
 	})
 }
 
-// What another client has written is not owned twice, and only if it is a number.
+// From an assignment that another client has written, a member takes each number once, and only
+// valid numbers.
 func TestAMemberOwnsOnlyNumbers(t *testing.T) {
 	s := &stub{}
 	p := s.member(t)
@@ -423,8 +425,8 @@ func TestAMemberOwnsOnlyNumbers(t *testing.T) {
 	}
 }
 
-// A number that moves before the reader has received it is given up at once: nothing works for it. One
-// that the reader has is kept for the grace.
+// A number that moves before the reader has received it is given up at once: no work uses it. A
+// number that the reader has received is kept for the grace.
 func TestOnlyReceivedSharesHaveAGrace(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := &stub{}
@@ -473,8 +475,8 @@ func TestANumberIsFreeWithoutAZnode(t *testing.T) {
 	}
 }
 
-// A member that has taken a number warns of what is refused later, and repeats it after longer and longer
-// pauses. One that has never taken a number ends.
+// After a member has taken a number, it warns of later refusals, and retries after longer and
+// longer pauses. A member that has never taken a number ends.
 func TestARefusedNumberIsTriedAgain(t *testing.T) {
 	for _, took := range []bool{true, false} {
 		synctest.Test(t, func(t *testing.T) {
@@ -500,7 +502,8 @@ func TestARefusedNumberIsTriedAgain(t *testing.T) {
 	}
 }
 
-// A child that cannot be read or is no member is ignored. A member that an earlier assigner has accepted stays.
+// A child that cannot be read or is not a member is ignored. A member that an earlier assigner has
+// accepted stays.
 func TestIgnoredChildren(t *testing.T) {
 	before := assignment{N: 4, Members: map[Token][]int{1: {0, 1}, 2: {2, 3}}}
 	group := []Member{{Token: 1, Data: []byte("n=4 ")}, {Token: 2, Name: "accepted", Unreadable: true}, {Token: 3, Name: "new", Unreadable: true}}
@@ -565,7 +568,7 @@ func TestAMemberThatCannotLeadStays(t *testing.T) {
 	})
 }
 
-// After the loss of the session nothing is repeated, and nothing is warned of.
+// After the loss of the session nothing is repeated, and Warn is not called.
 func TestALostSessionIsNoWarning(t *testing.T) {
 	s := &stub{denials: 1, lost: func() error { return ErrExpired }}
 	p := s.member(t)

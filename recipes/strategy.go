@@ -9,9 +9,9 @@ import (
 // Strategy is how a contender waits. It decides what waiting costs, never which contender is
 // next. Contenders with different strategies can share a wait queue.
 //
-// If the session has been idle for long, a grant costs one or two syncs more (round trips to
-// the leader of the ensemble, without a transaction). A session that has recently written or
-// held something sends none.
+// If the session has been idle for long, a grant costs one or two additional syncs (round
+// trips to the leader of the ensemble, without a transaction). A session that has recently
+// written or held something sends none.
 type Strategy string
 
 const (

@@ -12,20 +12,20 @@ import (
 // TLS configures encrypted connections. The contents are PEM, because a plugin may not have access to
 // the files of its host.
 type TLS struct {
-	// CA contains the certificates that may sign the server's certificate. If it is empty,
+	// CA contains the authorities that may sign the server's certificate. If it is empty,
 	// those of the system may.
 	CA []byte
 	// Certificate and Key authenticate this client; both or neither.
 	Certificate, Key []byte
 	// CAFile, CertificateFile and KeyFile name files that have these contents. They are read again
 	// for each connection, so that a session that runs for months uses a certificate that was
-	// renewed. A file that cannot be read counts as the content above, if that is given. If a new
-	// content cannot be used, as while only one of two files was replaced, the session goes on with
-	// what it had, and its log says so. A plugin reads the files itself; give absolute names.
+	// renewed. If a file cannot be read, the content above is used, if given. If new content cannot
+	// be used, for example while only one of two files has been replaced, the session keeps using
+	// the previous content and logs that. A plugin reads the files itself; give absolute names.
 	CAFile, CertificateFile, KeyFile string
 	// ServerName is the expected name in the server's certificate. "" is the dialled host.
 	ServerName string
-	// AnyName accepts a certificate with whatever names, if CA has signed it. Certificates made by
+	// AnyName accepts a certificate with any names, if CA has signed it. Certificates made by
 	// ZooKeeper's guide have a common name only, which no longer counts, and pods are dialled by
 	// their addresses. Without the name, each owner of a certificate by CA can play a server. So CA
 	// must be given, and should sign for this ensemble only.
@@ -75,7 +75,7 @@ func (t *TLS) ClientConfig() (*tls.Config, error) {
 	return cfg, nil
 }
 
-// verifyChain checks what crypto/tls checks by default, but for the name.
+// verifyChain checks what crypto/tls checks by default, except the name.
 func verifyChain(roots *x509.CertPool) func(tls.ConnectionState) error {
 	return func(s tls.ConnectionState) error {
 		opts := x509.VerifyOptions{Roots: roots, Intermediates: x509.NewCertPool()}
@@ -87,7 +87,7 @@ func verifyChain(roots *x509.CertPool) func(tls.ConnectionState) error {
 	}
 }
 
-// loaded returns a copy that has the contents of the files, as far as they can be read here.
+// loaded returns a copy that has the contents of those files that can be read here.
 func (t *TLS) loaded() *TLS {
 	out := *t
 	for into, file := range map[*[]byte]string{&out.CA: t.CAFile, &out.Certificate: t.CertificateFile, &out.Key: t.KeyFile} {

@@ -59,7 +59,7 @@ type Transaction interface {
 	// site's node, which exists until this session ends. A site that is not in the group is
 	// refused with ErrUnknownSite.
 	//
-	// Join may be called again, also after the loss of a session. But with OwnNodes a site
+	// Join may be called again, even after the loss of a session. But with OwnNodes a site
 	// whose session has ended is dead, and the error matches ErrNotHeld. If a decision
 	// exists, Join still succeeds, and Wait returns the decision.
 	Join(ctx context.Context, site string) (Site, error)

@@ -72,8 +72,8 @@ func (f *failover) contend(ctx context.Context, c contender) error {
 	return nil
 }
 
-// reported returns whether the killed session reports its loss. It asks Err, which compares the
-// time with the deadline: on a busy machine, the timer that closes Done may run late.
+// reported returns whether the killed session reports its loss. It calls Err, which compares
+// the time with the deadline: on a busy machine, the timer that closes Done may run late.
 func (f *failover) reported() bool {
 	victim := f.victim.Load()
 	return victim != nil && (*victim).Err() != nil

@@ -1,29 +1,127 @@
 package load_test
 
 import (
+	"cmp"
 	"context"
 	"errors"
+	"fmt"
 	"slices"
+	"strings"
 	"testing"
 	"testing/synctest"
 	"time"
 
 	"github.com/zkrecipes/zkrecipes/bench/load"
-	"github.com/zkrecipes/zkrecipes/internal/testing/fake"
 	"github.com/zkrecipes/zkrecipes/internal/testing/leaktest"
 	"github.com/zkrecipes/zkrecipes/internal/testing/must"
+	"github.com/zkrecipes/zkrecipes/internal/testing/watchdog"
+	"github.com/zkrecipes/zkrecipes/internal/testing/zktest"
+	"github.com/zkrecipes/zkrecipes/internal/zkserver"
 	"github.com/zkrecipes/zkrecipes/recipes"
+	"github.com/zkrecipes/zkrecipes/recipes/zookeeper"
 )
 
 const path = "/bench/line"
 
-func sessions(t *testing.T, server *fake.World, n int) []recipes.Client {
+// sessions opens sessions on a server of their own.
+func sessions(t *testing.T, n int) []recipes.Client {
 	t.Helper()
+	all, _ := served(t, n)
+	return all
+}
+
+// served is sessions with the server.
+func served(t *testing.T, n int) ([]recipes.Client, *zkserver.Server) {
+	t.Helper()
+	srv, dial := zktest.Piped(t)
 	all := make([]recipes.Client, n)
 	for i := range all {
-		s := must.Get(server.Open(t.Context(), recipes.SessionConfig{}))(t)
-		t.Cleanup(func() { s.Close(context.Background()) })
-		all[i] = s
+		all[i] = open(t, dial)
+	}
+	return all, srv
+}
+
+func open(t *testing.T, dial zookeeper.Dialer) recipes.Client {
+	t.Helper()
+	s := must.Get(dial.Open(context.Background(), recipes.SessionConfig{Servers: []string{"server"}, MaxPacket: 64 << 10}))(t)
+	t.Cleanup(func() { s.Close(context.Background()) })
+	return s
+}
+
+// line returns the znodes of the contenders, in order.
+func line(srv *zkserver.Server) (znodes []zkserver.Node) {
+	for _, n := range srv.Tree() {
+		if strings.HasPrefix(n.Path, path+"/") {
+			znodes = append(znodes, n)
+		}
+	}
+	slices.SortFunc(znodes, func(a, b zkserver.Node) int { return cmp.Compare(a.Stat.Czxid, b.Stat.Czxid) })
+	return znodes
+}
+
+// empties waits until no contender is in line. Cancelled ones leave in the background.
+func empties(t *testing.T, srv *zkserver.Server) {
+	t.Helper()
+	for ctx := watchdog.Bounded(t); len(line(srv)) > 0; time.Sleep(time.Millisecond) {
+		if ctx.Err() != nil {
+			t.Fatalf("%d contenders were left in line", len(line(srv)))
+		}
+	}
+}
+
+// hooked is a session whose locks are acquired by acquire.
+type hooked struct {
+	recipes.Client
+	acquire func(context.Context, recipes.Lock) (recipes.Hold, error)
+}
+
+func (s hooked) Lock(path string, cfg recipes.LockConfig) (recipes.Lock, error) {
+	l, err := s.Client.Lock(path, cfg)
+	return hookedLock{l, s}, err
+}
+
+type hookedLock struct {
+	recipes.Lock
+	session hooked
+}
+
+func (l hookedLock) Acquire(ctx context.Context) (recipes.Hold, error) {
+	return l.session.acquire(ctx, l.Lock)
+}
+
+// apart excludes no other session from its locks and elections.
+func apart(s recipes.Client) recipes.Client { return apartSession{s} }
+
+type apartSession struct{ recipes.Client }
+
+func (s apartSession) own(path string) string { return fmt.Sprint(path, "/", s.ID()) }
+
+func (s apartSession) Lock(path string, cfg recipes.LockConfig) (recipes.Lock, error) {
+	return s.Client.Lock(s.own(path), cfg)
+}
+
+func (s apartSession) Election(path string, cfg recipes.ElectionConfig) (recipes.Election, error) {
+	return s.Client.Election(s.own(path), cfg)
+}
+
+// stale has the same token for all of its grants.
+func stale(s recipes.Client) recipes.Client {
+	return hooked{Client: s, acquire: func(ctx context.Context, l recipes.Lock) (recipes.Hold, error) {
+		h, err := l.Acquire(ctx)
+		return staleHold{h}, err
+	}}
+}
+
+type staleHold struct{ recipes.Hold }
+
+func (staleHold) Token() recipes.Token { return 1 }
+
+// broken opens sessions with a defect.
+func broken(t *testing.T, n int, defect func(recipes.Client) recipes.Client) []recipes.Client {
+	t.Helper()
+	all := sessions(t, n)
+	for i := range all {
+		all[i] = defect(all[i])
 	}
 	return all
 }
@@ -41,18 +139,16 @@ func TestDrainCountsWhatEveryHandoffCosts(t *testing.T) {
 			n                      int
 			reads, writes, watches int64
 		}{
-			{recipes.Predecessor, 2, 1, 1, 1},
-			{recipes.Predecessor, 100, 99, 99, 99},
-			{recipes.Herd, 2, 1, 1, 1},
-			// With k still in line, k of them list it and all but the new
-			// holder watch again: 2k-1 reads and k events, for k = 9 to 1.
-			{recipes.Herd, 10, 81, 9, 45},
+			{recipes.Predecessor, 2, 2, 1, 1},
+			{recipes.Predecessor, 100, 198, 99, 99},
+			{recipes.Herd, 2, 2, 1, 1},
+			{recipes.Handoff, 10, 0, 9, 17}, // the last contender has no successor to notify
 		} {
 			t.Run(string(recipe)+"/"+string(tt.strategy), func(t *testing.T) {
-				server := new(fake.World)
+				all, srv := served(t, tt.n)
 				m := run(t, load.Load{
 					Workload: load.Drain, Recipe: recipe, Strategy: tt.strategy, Path: path,
-					Sessions: sessions(t, server, tt.n),
+					Sessions: all,
 				})
 				handoffs := int64(tt.n) - 1
 				if m.Operations != handoffs || m.Handoff.TotalCount() != handoffs {
@@ -66,7 +162,7 @@ func TestDrainCountsWhatEveryHandoffCosts(t *testing.T) {
 				if m.Elapsed <= 0 {
 					t.Errorf("elapsed %v", m.Elapsed)
 				}
-				if n := len(server.Line(path)); n != 0 {
+				if n := len(line(srv)); n != 0 {
 					t.Errorf("%d contenders were left in line", n)
 				}
 			})
@@ -77,9 +173,8 @@ func TestDrainCountsWhatEveryHandoffCosts(t *testing.T) {
 // Without the wait for the head, the others would join long before it.
 func TestTheFirstContenderHeadsTheLine(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		server := new(fake.World)
-		all := sessions(t, server, 50)
-		all[0] = fake.Acquiring{Client: all[0], Acquire: func(ctx context.Context, l recipes.Lock) (recipes.Hold, error) {
+		all, srv := served(t, 50)
+		all[0] = hooked{Client: all[0], acquire: func(ctx context.Context, l recipes.Lock) (recipes.Hold, error) {
 			time.Sleep(time.Second)
 			return l.Acquire(ctx)
 		}}
@@ -88,7 +183,7 @@ func TestTheFirstContenderHeadsTheLine(t *testing.T) {
 			Workload: load.Drain, Recipe: load.Lock, Strategy: recipes.Handoff, Path: path, Sessions: all,
 			Begin: func(context.Context) error {
 				began = true
-				if owner := server.Line(path)[0].SessionID; owner != all[0].ID() {
+				if owner := line(srv)[0].Stat.EphemeralOwner; owner != all[0].ID() {
 					t.Errorf("session %#x heads the line; want %#x", owner, all[0].ID())
 				}
 				return nil
@@ -102,10 +197,9 @@ func TestTheFirstContenderHeadsTheLine(t *testing.T) {
 
 // A grant and the end of the load may cross, for example through a plugin.
 func TestGrantsThatCrossTheEndAreReleased(t *testing.T) {
-	server := new(fake.World)
-	all := sessions(t, server, 5)
+	all, srv := served(t, 5)
 	for i := range all {
-		all[i] = fake.Acquiring{Client: all[i], Acquire: func(ctx context.Context, l recipes.Lock) (recipes.Hold, error) {
+		all[i] = hooked{Client: all[i], acquire: func(ctx context.Context, l recipes.Lock) (recipes.Hold, error) {
 			return l.Acquire(context.WithoutCancel(ctx)) // the wait is not cancelled
 		}}
 	}
@@ -115,22 +209,20 @@ func TestGrantsThatCrossTheEndAreReleased(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if left := len(server.Line(path)); left != 0 {
-		t.Errorf("%d contenders were left in line", left)
-	}
+	empties(t, srv)
 }
 
 func TestCycleKeepsTheLineFull(t *testing.T) {
 	const n, duration = 5, 30 * time.Millisecond
-	server := new(fake.World)
+	all, srv := served(t, n)
 	m := run(t, load.Load{
 		Workload: load.Cycle, Recipe: load.Lock, Strategy: recipes.Predecessor, Path: path,
-		Sessions: sessions(t, server, n), Duration: duration, Warmup: duration,
+		Sessions: all, Duration: duration, Warmup: duration,
 	})
 	if m.Elapsed < duration || m.Operations < 1 {
 		t.Errorf("%d operations in %v", m.Operations, m.Elapsed)
 	}
-	// Each operation is a deletion and a creation, whole ones only.
+	// Each operation is a deletion and a creation, and only whole operations count.
 	if m.Counters.Writes != 2*m.Operations {
 		t.Errorf("%d writes for %d operations; want two each", m.Counters.Writes, m.Operations)
 	}
@@ -141,23 +233,22 @@ func TestCycleKeepsTheLineFull(t *testing.T) {
 	if waits := m.Wait.TotalCount(); waits > m.Operations || waits < m.Operations-(n-1) {
 		t.Errorf("%d waits of %d operations", waits, m.Operations)
 	}
-	if left := len(server.Line(path)); left != 0 {
-		t.Errorf("%d contenders were left in line", left)
-	}
+	empties(t, srv)
 }
 
-// A line that is too slow for the duration is measured until a contender has been granted that
-// called Acquire in the measured part.
+// If a line is too slow for the duration, it is measured until a contender that called Acquire
+// in the measured part has been granted.
 func TestCycleIsMeasuredForATurnOfTheLine(t *testing.T) {
 	for _, shared := range []bool{false, true} {
 		synctest.Test(t, func(t *testing.T) {
 			const n, hold = 5, time.Second
 			m := run(t, load.Load{
 				Workload: load.Cycle, Recipe: load.Lock, Strategy: recipes.Predecessor, Path: path, Shared: shared,
-				Sessions: sessions(t, new(fake.World), n), Duration: hold / 10, Hold: hold,
+				Sessions: sessions(t, n), Duration: hold / 10, Hold: hold,
 			})
-			// A line of one process ends when the first contender that has joined again
-			// is granted. In a shared line each process ends when all of its own have been.
+			// A line of one process ends when the first contender that has joined again is
+			// granted. In a shared line each process ends when all of its own contenders
+			// have been granted.
 			operations, waits := int64(n), int64(1)
 			if shared {
 				operations, waits = 2*n, n
@@ -175,7 +266,7 @@ func TestOneContenderIsMeasuredByItsTurns(t *testing.T) {
 			const duration = 10 * time.Millisecond
 			m := run(t, load.Load{
 				Workload: w, Recipe: load.Election, Strategy: recipes.Herd, Path: path,
-				Sessions: sessions(t, new(fake.World), 1), Duration: duration,
+				Sessions: sessions(t, 1), Duration: duration,
 			})
 			if m.Handoff.TotalCount() != 0 {
 				t.Errorf("%d handoffs of a single contender", m.Handoff.TotalCount())
@@ -198,7 +289,7 @@ func TestHandoffDoesNotContainTheHold(t *testing.T) {
 		const hold = 20 * time.Millisecond
 		m := run(t, load.Load{
 			Workload: load.Drain, Recipe: load.Lock, Path: path, Hold: hold,
-			Sessions: sessions(t, new(fake.World), 4),
+			Sessions: sessions(t, 4),
 		})
 		// Three handoffs with two holds between them.
 		if m.Elapsed != 2*hold {
@@ -216,34 +307,33 @@ func TestHandoffDoesNotContainTheHold(t *testing.T) {
 func TestBrokenLockIsNotMeasured(t *testing.T) {
 	for _, tt := range []struct {
 		name    string
-		defect  fake.Defect
+		recipe  load.Recipe
+		defect  func(recipes.Client) recipes.Client
 		n       int
 		promise string
 	}{
-		{"two holders", fake.TwoHolders, 5, "mutual exclusion"},
-		{"shrinking tokens", fake.ShrinkingTokens, 5, "growing tokens"},
-		{"shrinking tokens of one", fake.ShrinkingTokens, 1, "growing tokens"},
+		{"two holders", load.Lock, apart, 5, "mutual exclusion"},
+		{"two leaders", load.Election, apart, 5, "mutual exclusion"},
+		{"stale tokens", load.Lock, stale, 5, "growing tokens"},
+		{"stale tokens of one", load.Lock, stale, 1, "growing tokens"},
 	} {
 		for _, w := range []load.Workload{load.Drain, load.Cycle} {
-			for _, recipe := range []load.Recipe{load.Lock, load.Election} {
-				t.Run(tt.name+"/"+string(w)+"/"+string(recipe), func(t *testing.T) {
-					server := &fake.World{Defect: tt.defect}
-					_, err := load.Load{
-						Workload: w, Recipe: recipe, Path: path, Sessions: sessions(t, server, tt.n),
-						Duration: time.Minute, Warmup: time.Minute,
-					}.Run(t.Context())
-					violation, ok := errors.AsType[*load.Violation](err)
-					if !ok || !errors.Is(err, load.ErrBroken) {
-						t.Fatalf("%v; want a violation", err)
-					}
-					// If two contenders are granted and leave at the same time, the guard
-					// may see one after the other, with tokens in the wrong order.
-					overtaken := w == load.Cycle && violation.Promise == "growing tokens"
-					if violation.Promise != tt.promise && !overtaken {
-						t.Errorf("violation of %s; want %s", violation.Promise, tt.promise)
-					}
-				})
-			}
+			t.Run(tt.name+"/"+string(w), func(t *testing.T) {
+				_, err := load.Load{
+					Workload: w, Recipe: tt.recipe, Path: path, Sessions: broken(t, tt.n, tt.defect),
+					Duration: time.Minute, Warmup: time.Minute,
+				}.Run(t.Context())
+				violation, ok := errors.AsType[*load.Violation](err)
+				if !ok || !errors.Is(err, load.ErrBroken) {
+					t.Fatalf("%v; want a violation", err)
+				}
+				// If two contenders are granted and leave at the same time, the guard
+				// may see one after the other, with tokens in the wrong order.
+				overtaken := w == load.Cycle && violation.Promise == "growing tokens"
+				if violation.Promise != tt.promise && !overtaken {
+					t.Errorf("violation of %s; want %s", violation.Promise, tt.promise)
+				}
+			})
 		}
 	}
 }
@@ -251,20 +341,23 @@ func TestBrokenLockIsNotMeasured(t *testing.T) {
 func TestCancelledLoadLeavesNoContenderInLine(t *testing.T) {
 	for _, w := range []load.Workload{load.Drain, load.Cycle} {
 		t.Run(string(w), func(t *testing.T) {
-			server := new(fake.World)
-			ctx, cancel := context.WithCancel(t.Context())
-			_, err := load.Load{
-				Workload: w, Recipe: load.Lock, Path: path, Sessions: sessions(t, server, 50),
-				Duration: time.Hour, Hold: time.Hour,
-				Begin: func(context.Context) error { cancel(); return nil },
-			}.Run(ctx)
-			if !errors.Is(err, context.Canceled) {
-				t.Errorf("%v; want context.Canceled", err)
-			}
-			// The holder was cancelled and still holds, until its session is closed.
-			if n := len(server.Line(path)); n > 1 {
-				t.Errorf("%d contenders are still in line", n)
-			}
+			synctest.Test(t, func(t *testing.T) {
+				all, srv := served(t, 50)
+				ctx, cancel := context.WithCancel(t.Context())
+				_, err := load.Load{
+					Workload: w, Recipe: load.Lock, Path: path, Sessions: all,
+					Duration: time.Hour, Hold: time.Hour,
+					Begin: func(context.Context) error { cancel(); return nil },
+				}.Run(ctx)
+				if !errors.Is(err, context.Canceled) {
+					t.Errorf("%v; want context.Canceled", err)
+				}
+				synctest.Wait() // until the others have left
+				// The holder was cancelled and still holds, until its session is closed.
+				if n := len(line(srv)); n > 1 {
+					t.Errorf("%d contenders are still in line", n)
+				}
+			})
 		})
 	}
 }
@@ -278,7 +371,7 @@ func TestErrorOfAHookEndsTheLoad(t *testing.T) {
 			if n == 4 {
 				l.Workload, l.Lines, l.Duration = load.Many, 2, time.Millisecond
 			}
-			l.Sessions = sessions(t, new(fake.World), n)
+			l.Sessions = sessions(t, n)
 			if _, err := l.Run(t.Context()); !errors.Is(err, broken) {
 				t.Errorf("%s with %d contenders: %v; want the hook's error", name, n, err)
 			}
@@ -287,7 +380,7 @@ func TestErrorOfAHookEndsTheLoad(t *testing.T) {
 }
 
 func TestLostSessionEndsTheLoad(t *testing.T) {
-	all := sessions(t, new(fake.World), 10)
+	all := sessions(t, 10)
 	_, err := load.Load{
 		Workload: load.Drain, Recipe: load.Election, Path: path, Sessions: all,
 		Begin: func(ctx context.Context) error {
@@ -303,13 +396,13 @@ func TestLostSessionEndsTheLoad(t *testing.T) {
 }
 
 func TestLoadThatCannotBeRun(t *testing.T) {
-	server := new(fake.World)
+	two := sessions(t, 2)
 	for name, l := range map[string]load.Load{
 		"no sessions":      {Workload: load.Drain, Recipe: load.Lock, Path: path},
-		"unknown workload": {Workload: "sprint", Recipe: load.Lock, Path: path, Sessions: sessions(t, server, 2)},
-		"unknown recipe":   {Workload: load.Drain, Recipe: "queue", Path: path, Sessions: sessions(t, server, 2)},
-		"unknown strategy": {Workload: load.Drain, Recipe: load.Lock, Path: path, Strategy: "guess", Sessions: sessions(t, server, 2)},
-		"bad path":         {Workload: load.Drain, Recipe: load.Lock, Path: "bench", Sessions: sessions(t, server, 2)},
+		"unknown workload": {Workload: "sprint", Recipe: load.Lock, Path: path, Sessions: two},
+		"unknown recipe":   {Workload: load.Drain, Recipe: "queue", Path: path, Sessions: two},
+		"unknown strategy": {Workload: load.Drain, Recipe: load.Lock, Path: path, Strategy: "guess", Sessions: two},
+		"bad path":         {Workload: load.Drain, Recipe: load.Lock, Path: "bench", Sessions: two},
 	} {
 		if _, err := l.Run(t.Context()); err == nil {
 			t.Errorf("%s: no error", name)

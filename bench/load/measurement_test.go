@@ -52,7 +52,8 @@ func TestMergedHistogramIsThatOfAllSamples(t *testing.T) {
 	}
 }
 
-// grants returns grants that begin one millisecond after each other, and last half of one.
+// grants returns grants that begin at intervals of one millisecond, and last half a millisecond
+// each.
 func grants(tokens ...recipes.Token) load.Measurement {
 	m := empty()
 	for _, token := range tokens {
@@ -120,7 +121,7 @@ func TestDifferentClocksChangeNothing(t *testing.T) {
 	}
 }
 
-// values are the counts of a histogram's values.
+// values returns the count of each value in a histogram.
 func values(h *hdrhistogram.Histogram) (all []int64) {
 	for _, bar := range h.Distribution() {
 		if bar.Count > 0 {

@@ -24,10 +24,11 @@ type Acquisition struct {
 }
 
 // Replay requests the acquisitions at their times, whether or not earlier ones have been granted.
-// They must be in the order of At. It needs only Path, Recipe, Strategy and Sessions of the load. Recipe
-// can also be "semaphore", with Permits, "shared-lock" or "priority-lock". Of a lock and an election it
-// checks each grant as Run does, and of the others who holds at the same time. Replays of several paths with the same start play at the same time,
-// and may share sessions.
+// They must be in the order of At. It needs only Path, Recipe, Strategy and Sessions of the load.
+// Recipe can also be "semaphore", with Permits, "shared-lock" or "priority-lock". For a lock and an
+// election it checks each grant as Run does. For the others it checks which contenders hold at the
+// same time. Replays of several paths with the same start play at the same time, and may share
+// sessions.
 //
 // A wait counts from the scheduled time. After the last acquisition Replay waits for grants for
 // patience, and cancels those that still wait: Measurement.Unfinished counts them. The measurement

@@ -80,7 +80,7 @@ func TestPoissonArrivalsHaveTheirRateAndSeed(t *testing.T) {
 	if mean < 0.00095 || mean > 0.00105 {
 		t.Errorf("mean gap %v s; want 1 ms", mean)
 	}
-	// Of exponential gaps the standard deviation is the mean.
+	// The standard deviation of exponential gaps equals their mean.
 	if cv := squares/n/(mean*mean) - 1; cv < 0.9 || cv > 1.1 {
 		t.Errorf("squared coefficient of variation %.2f; want 1", cv)
 	}

@@ -179,7 +179,8 @@ func (t *timed) takeTurn(ctx context.Context, s *seat) error {
 	return nil
 }
 
-// granted checks and records a grant. A holder whose session has reported its loss holds no more.
+// granted checks and records a grant. A holder whose session has reported its loss no longer
+// holds.
 func (t *timed) granted(s *seat, token recipes.Token, asked, granted time.Duration) error {
 	t.mu.Lock()
 	defer t.mu.Unlock()

@@ -11,9 +11,10 @@ import (
 	"time"
 
 	"github.com/zkrecipes/zkrecipes/bench/load"
-	"github.com/zkrecipes/zkrecipes/internal/testing/fake"
 	"github.com/zkrecipes/zkrecipes/internal/testing/must"
+	"github.com/zkrecipes/zkrecipes/internal/testing/zktest"
 	"github.com/zkrecipes/zkrecipes/internal/timeline"
+	"github.com/zkrecipes/zkrecipes/internal/zkserver"
 	"github.com/zkrecipes/zkrecipes/recipes"
 )
 
@@ -23,13 +24,14 @@ const (
 	timelineTimeout = 3 * time.Second                      // of its sessions
 )
 
-// timelines has the load of a timeline of timelineLength on a fake server, and what its hooks did. The
+// timelines has the load of a timeline of timelineLength on an in-process server, and what its hooks did. The
 // sessions that are cut off are lost after timelineTimeout.
 type timelines struct {
 	load.Load
-	world    *fake.World
+	srv      *zkserver.Server
 	all      []recipes.Client // as they are now
 	mu       sync.Mutex       // of what follows, and of the elements of all
+	opened   []recipes.Client // all sessions, in order
 	reopened []int
 	refused  int // how many times Reopen fails
 	events   []string
@@ -55,8 +57,13 @@ func (s *timelineServer) Restart(ctx context.Context) error {
 
 func newTimelines(t *testing.T, n int, faults ...string) *timelines {
 	t.Helper()
-	x := &timelines{world: new(fake.World)}
-	x.all = sessions(t, x.world, n)
+	x := new(timelines)
+	srv, dial := zktest.Piped(t)
+	x.srv = srv
+	for range n {
+		x.opened = append(x.opened, open(t, dial))
+	}
+	x.all = slices.Clone(x.opened)
 	began := time.Now()
 	say := func(what string) {
 		x.mu.Lock()
@@ -71,7 +78,7 @@ func newTimelines(t *testing.T, n int, faults ...string) *timelines {
 			x.mu.Lock()
 			cut := x.all[i]
 			x.mu.Unlock()
-			time.AfterFunc(timelineTimeout, func() { lose(cut) }) // virtual
+			time.AfterFunc(timelineTimeout, func() { cut.Close(context.Background()) }) // virtual
 			return nil
 		},
 		Server: func(_ context.Context, v timeline.Victim) (timeline.Server, error) {
@@ -85,10 +92,9 @@ func newTimelines(t *testing.T, n int, faults ...string) *timelines {
 				x.refused--
 				return nil, recipes.ErrUnavailable
 			}
-			x.reopened = append(x.reopened, i)
-			var err error
-			x.all[i], err = x.world.Open(ctx, recipes.SessionConfig{})
-			return x.all[i], err
+			x.all[i] = open(t, dial)
+			x.reopened, x.opened = append(x.reopened, i), append(x.opened, x.all[i])
+			return x.all[i], nil
 		},
 	}
 	for _, text := range faults {
@@ -97,7 +103,13 @@ func newTimelines(t *testing.T, n int, faults ...string) *timelines {
 	return x
 }
 
-func lose(s recipes.Client) { s.(*fake.Session).Lose(recipes.ErrExpired) }
+// lose ends the session that was opened as number i.
+func (x *timelines) lose(i int) {
+	x.mu.Lock()
+	s := x.opened[i]
+	x.mu.Unlock()
+	s.Close(context.Background())
+}
 
 func TestATimelineWithoutFaultsRecordsEachSecond(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
@@ -141,7 +153,7 @@ func TestAHolderThatIsCutOffStopsTheLineUntilItsSessionIsLost(t *testing.T) {
 					t.Errorf("%s, second %d: %d grants", recipe, i, s.Grants)
 				}
 			}
-			// The grant after a loss is no handoff.
+			// The grant after a loss is not a handoff.
 			if m.Handoff.TotalCount() != m.Operations-3 || m.Handoff.Max() > int64(timelineHold) {
 				t.Errorf("%s: %d handoffs of up to %v; %d grants", recipe, m.Handoff.TotalCount(), time.Duration(m.Handoff.Max()), m.Operations)
 			}
@@ -189,14 +201,15 @@ func TestFaultsThatComeTooLateAreMissed(t *testing.T) {
 	})
 }
 
-// A session that is lost while another contender holds, or during a hold, ends no timeline.
+// A session that is lost while another contender holds, or during a hold, does not end the
+// timeline.
 func TestSessionsThatAreLostAreReplacedAndCounted(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		x := newTimelines(t, 3)
 		go func() {
 			for i := range 6 { // all three sessions, and those that replace them
 				time.Sleep(1020 * time.Millisecond)
-				lose(x.world.Session(i))
+				x.lose(i)
 			}
 		}()
 		m := run(t, x.Load)
@@ -210,13 +223,13 @@ func TestSessionsThatAreLostAreReplacedAndCounted(t *testing.T) {
 	})
 }
 
-// A single contender holds again after its loss, and a grant after its own release is no handoff. It
-// does not wait for the end of a hold that is lost.
+// A single contender holds again after its loss, and a grant after its own release is not a
+// handoff. It does not wait for the end of a hold that is lost.
 func TestASingleContenderComesBackDuringALongHold(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		x := newTimelines(t, 1, "holder@7s")
 		x.Hold = 5 * time.Second
-		time.AfterFunc(time.Second, func() { lose(x.world.Session(0)) })
+		time.AfterFunc(time.Second, func() { x.lose(0) })
 		m := run(t, x.Load)
 		// Granted at 0s, 1s, 6s and 11s, and then cut off until 14s.
 		var seconds []int
@@ -231,11 +244,11 @@ func TestASingleContenderComesBackDuringALongHold(t *testing.T) {
 	})
 }
 
-// A grant that comes after the end is in no second, and does not count.
+// A grant that comes after the end belongs to no second, and does not count.
 func TestGrantsAfterTheEndOfATimelineDoNotCount(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		x := newTimelines(t, 1)
-		x.Sessions[0] = fake.Acquiring{Client: x.Sessions[0], Acquire: func(ctx context.Context, l recipes.Lock) (recipes.Hold, error) {
+		x.Sessions[0] = hooked{Client: x.Sessions[0], acquire: func(ctx context.Context, l recipes.Lock) (recipes.Hold, error) {
 			hold, err := l.Acquire(ctx)
 			time.Sleep(2 * timelineHold)
 			return hold, err
@@ -252,10 +265,16 @@ func TestGrantsAfterTheEndOfATimelineDoNotCount(t *testing.T) {
 }
 
 func TestABrokenLockEndsATimeline(t *testing.T) {
-	for promise, defect := range map[string]fake.Defect{"mutual exclusion": fake.TwoHolders, "growing tokens": fake.ShrinkingTokens} {
+	for promise, defect := range map[string]func(*timelines){
+		"mutual exclusion": func(x *timelines) {
+			s := x.all[0]
+			time.AfterFunc(520*time.Millisecond, func() { removeHolder(x.srv, s) }) // during a hold
+		},
+		"growing tokens": func(x *timelines) { x.Sessions[2] = stale(x.Sessions[2]) },
+	} {
 		synctest.Test(t, func(t *testing.T) {
 			x := newTimelines(t, 3, "holder@1s")
-			time.AfterFunc(500*time.Millisecond, func() { x.world.Break(defect) })
+			defect(x)
 			_, err := x.Run(t.Context())
 			if !errors.Is(err, load.ErrBroken) || !strings.Contains(err.Error(), promise) {
 				t.Errorf("%v; want a violation of %s", err, promise)
@@ -269,7 +288,7 @@ type unaware struct{ recipes.Client }
 
 func (unaware) Done() <-chan struct{} { return nil }
 
-// A holder that was cut off and does not notice that is still a holder when the next contender is
+// A holder that does not notice that it was cut off still holds when the next contender is
 // granted.
 func TestAHolderThatDoesNotNoticeItsLossIsAViolation(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {

@@ -11,15 +11,15 @@ import (
 	"time"
 
 	"github.com/zkrecipes/zkrecipes/bench/load"
-	"github.com/zkrecipes/zkrecipes/internal/testing/fake"
 	"github.com/zkrecipes/zkrecipes/internal/testing/must"
+	"github.com/zkrecipes/zkrecipes/internal/zkserver"
 	"github.com/zkrecipes/zkrecipes/recipes"
 )
 
 func TestFailoverTimesTheNextGrant(t *testing.T) {
 	for _, recipe := range []load.Recipe{load.Lock, load.Election} {
 		const n = 5
-		all := sessions(t, new(fake.World), n)
+		all := sessions(t, n)
 		killed := -1
 		m := run(t, load.Load{
 			Workload: load.Failover, Recipe: recipe, Strategy: recipes.Predecessor, Path: path, Sessions: all,
@@ -34,24 +34,39 @@ func TestFailoverTimesTheNextGrant(t *testing.T) {
 	}
 }
 
+// removeHolder deletes the first contender's znode, as another client can. If it holds, the next
+// contender holds too.
+func removeHolder(srv *zkserver.Server, s recipes.Client) {
+	if b, err := s.Barrier(line(srv)[0].Path); err == nil {
+		_ = b.Remove(context.Background()) // the test may end before the answer
+	}
+}
+
 func TestFailoverFindsABrokenLock(t *testing.T) {
 	for _, n := range []int{2, 5} {
-		// With the defect from the start, two contenders hold at once. With the defect from the
-		// kill on, two of the four survivors do; with two contenders there is one survivor only.
-		for _, first := range []fake.Defect{fake.TwoHolders, fake.Sound} {
+		// With the defect from the start, all contenders hold at once. With the defect from the
+		// kill on, two of the four survivors do. With two contenders there is only one survivor.
+		for _, first := range []bool{true, false} {
 			synctest.Test(t, func(t *testing.T) {
-				server := &fake.World{Defect: first}
-				all := sessions(t, server, n)
+				all, srv := served(t, n)
+				for i := range all {
+					if first {
+						all[i] = apart(all[i])
+					}
+				}
 				_, err := load.Load{
 					Workload: load.Failover, Recipe: load.Lock, Strategy: recipes.Predecessor, Path: path, Sessions: all,
 					Aftermath: time.Second,
 					Kill: func(ctx context.Context, i int) error {
-						server.Break(fake.TwoHolders)
-						return all[i].Close(ctx)
+						err := all[i].Close(ctx)
+						if synctest.Wait(); !first { // the next one holds
+							removeHolder(srv, all[1-min(i, 1)])
+						}
+						return err
 					},
 				}.Run(t.Context())
-				if broken := first == fake.TwoHolders || n > 2; errors.Is(err, load.ErrBroken) != broken {
-					t.Errorf("%d contenders, defect %d before the kill: %v; broken: %v", n, first, err, broken)
+				if broken := first || n > 2; errors.Is(err, load.ErrBroken) != broken {
+					t.Errorf("%d contenders, defect before the kill: %v: %v; broken: %v", n, first, err, broken)
 				}
 			})
 		}
@@ -62,7 +77,7 @@ func TestFailoverNeedsASuccessor(t *testing.T) {
 	kill := func(context.Context, int) error { return nil }
 	_, err := load.Load{
 		Workload: load.Failover, Recipe: load.Lock, Path: path, Kill: kill,
-		Sessions: sessions(t, new(fake.World), 1),
+		Sessions: sessions(t, 1),
 	}.Run(t.Context())
 	if err == nil || !strings.Contains(err.Error(), "at least 2 contenders") {
 		t.Error(err)
@@ -71,7 +86,7 @@ func TestFailoverNeedsASuccessor(t *testing.T) {
 	_, err = load.Load{
 		Workload: load.Failover, Recipe: load.Lock, Path: path,
 		Kill:     func(context.Context, int) error { return broken },
-		Sessions: sessions(t, new(fake.World), 3),
+		Sessions: sessions(t, 3),
 	}.Run(t.Context())
 	if !errors.Is(err, broken) {
 		t.Errorf("%v; want the error of Kill", err)
@@ -83,7 +98,7 @@ func TestOpenFollowsItsSchedule(t *testing.T) {
 		synctest.Test(t, func(t *testing.T) {
 			m := run(t, load.Load{
 				Workload: load.Open, Recipe: load.Lock, Strategy: recipes.Predecessor, Path: path,
-				Sessions: sessions(t, new(fake.World), 3),
+				Sessions: sessions(t, 3),
 				Rate:     1000, Arrivals: arrivals, Seed: 5, Duration: 50 * time.Millisecond, Warmup: 5 * time.Millisecond,
 			})
 			if arrivals == load.Constant && m.Operations != 50 || m.Unfinished != 0 {
@@ -105,7 +120,7 @@ func TestOpenCancelsWhatIsNotGranted(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		m := run(t, load.Load{
 			Workload: load.Open, Recipe: load.Lock, Strategy: recipes.Predecessor, Path: path,
-			Sessions: sessions(t, new(fake.World), 2), Hold: 15 * time.Millisecond,
+			Sessions: sessions(t, 2), Hold: 15 * time.Millisecond,
 			Rate: 1000, Arrivals: load.Constant, Duration: 20 * time.Millisecond,
 		})
 		// In 40 ms a lock that is held for 15 ms is granted at 0, 15 and 30.
@@ -118,8 +133,7 @@ func TestOpenCancelsWhatIsNotGranted(t *testing.T) {
 // The first acquisition of a cold server takes longer than a short warm-up.
 func TestOpenWaitsForAColdServer(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		server := new(fake.World)
-		all := sessions(t, server, 3)
+		all := sessions(t, 3)
 		lock := must.Get(all[2].Lock(path, recipes.LockConfig{Strategy: recipes.Predecessor}))(t)
 		hold := must.Get(lock.Acquire(t.Context()))(t)
 		time.AfterFunc(100*time.Millisecond, func() { _ = hold.Release(context.Background()) })
@@ -137,7 +151,7 @@ func TestOpenFindsABrokenLock(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		_, err := load.Load{
 			Workload: load.Open, Recipe: load.Lock, Strategy: recipes.Predecessor, Path: path,
-			Sessions: sessions(t, &fake.World{Defect: fake.TwoHolders}, 2), Hold: 5 * time.Millisecond,
+			Sessions: broken(t, 2, apart), Hold: 5 * time.Millisecond,
 			Rate: 1000, Arrivals: load.Constant, Duration: 20 * time.Millisecond,
 		}.Run(t.Context())
 		if !errors.Is(err, load.ErrBroken) {
@@ -151,7 +165,7 @@ func TestManyLinesAreMeasuredTogether(t *testing.T) {
 	begun := 0
 	m := run(t, load.Load{
 		Workload: load.Many, Lines: lines, Recipe: load.Lock, Strategy: recipes.Predecessor, Path: path,
-		Sessions: sessions(t, new(fake.World), lines*each), Duration: 10 * time.Millisecond,
+		Sessions: sessions(t, lines*each), Duration: 10 * time.Millisecond,
 		Begin: func(context.Context) error { begun++; return nil },
 	})
 	if begun != 1 {
@@ -175,7 +189,7 @@ func TestCycleIsFair(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		m := run(t, load.Load{
 			Workload: load.Cycle, Recipe: load.Lock, Strategy: recipes.Predecessor, Path: path,
-			Sessions: sessions(t, new(fake.World), 4), Duration: 40 * time.Millisecond, Hold: time.Millisecond,
+			Sessions: sessions(t, 4), Duration: 40 * time.Millisecond, Hold: time.Millisecond,
 		})
 		// 41 handoffs: the last is the first after the duration.
 		if least, most := slices.Min(m.Turns), slices.Max(m.Turns); len(m.Turns) != 4 || least != 10 || most != 11 {
@@ -188,7 +202,7 @@ func TestCycleIsFair(t *testing.T) {
 func TestReplayFollowsItsSchedule(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		start := time.Now()
-		l := load.Load{Recipe: load.Election, Strategy: recipes.Predecessor, Path: path, Sessions: sessions(t, new(fake.World), 2)}
+		l := load.Load{Recipe: load.Election, Strategy: recipes.Predecessor, Path: path, Sessions: sessions(t, 2)}
 		m := must.Get(l.Replay(t.Context(), start.Add(time.Second), []load.Acquisition{
 			{At: time.Second, Hold: 3 * time.Second}, {At: 2 * time.Second, Hold: time.Second, Session: 1}, {At: 10 * time.Second, Hold: time.Minute},
 		}, time.Second))(t)
@@ -201,10 +215,10 @@ func TestReplayFollowsItsSchedule(t *testing.T) {
 	})
 }
 
-// A wait counts from the scheduled time, also if the replay starts late.
+// A wait counts from the scheduled time, even if the replay starts late.
 func TestReplayCountsFromTheSchedule(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		l := load.Load{Recipe: load.Lock, Path: path, Sessions: sessions(t, new(fake.World), 1)}
+		l := load.Load{Recipe: load.Lock, Path: path, Sessions: sessions(t, 1)}
 		m := must.Get(l.Replay(t.Context(), time.Now().Add(-time.Minute), []load.Acquisition{{At: time.Second}}, time.Hour))(t)
 		if m.Wait.Max() < int64(59*time.Second) || m.Late.Max() < int64(59*time.Second) {
 			t.Errorf("wait %v, late %v", m.Wait.Max(), m.Late.Max())
@@ -214,7 +228,7 @@ func TestReplayCountsFromTheSchedule(t *testing.T) {
 
 func TestReplayCancelsWhatIsNotGranted(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		l := load.Load{Recipe: load.Lock, Path: path, Sessions: sessions(t, new(fake.World), 1)}
+		l := load.Load{Recipe: load.Lock, Path: path, Sessions: sessions(t, 1)}
 		m := must.Get(l.Replay(t.Context(), time.Now(), []load.Acquisition{{Hold: time.Minute}, {Hold: time.Minute}, {Hold: time.Minute}}, time.Second))(t)
 		if m.Operations != 1 || m.Unfinished != 2 {
 			t.Errorf("%d acquisitions, %d unfinished", m.Operations, m.Unfinished)
@@ -307,19 +321,20 @@ func TestReplayChecksHoldersTogether(t *testing.T) {
 }
 
 func TestReplayFindsABrokenLock(t *testing.T) {
-	for _, defect := range []fake.Defect{fake.TwoHolders, fake.ShrinkingTokens} {
+	for name, defect := range map[string]func(recipes.Client) recipes.Client{"two holders": apart, "stale tokens": stale} {
 		synctest.Test(t, func(t *testing.T) {
-			l := load.Load{Recipe: load.Lock, Path: path, Sessions: sessions(t, &fake.World{Defect: defect}, 2)}
+			l := load.Load{Recipe: load.Lock, Path: path, Sessions: broken(t, 2, defect)}
 			all := []load.Acquisition{{Hold: time.Second}, {At: 500 * time.Millisecond, Session: 1}}
 			if _, err := l.Replay(t.Context(), time.Now(), all, time.Minute); !errors.Is(err, load.ErrBroken) {
-				t.Errorf("defect %d: %v", defect, err)
+				t.Errorf("%s: %v", name, err)
 			}
 		})
 	}
 }
 
-// What a contender held may be granted to another once its session has ended, also if the machine is
-// too busy for it to notice. The load then ends with the error of the session, and is no violation.
+// Once a session has ended, its hold may be granted to another contender, even if the machine is
+// too busy for the former holder to notice. The load then ends with the error of the session, which
+// is not a violation.
 func TestALostSessionIsNoViolation(t *testing.T) {
 	for name, run := range map[string]func(ctx context.Context, l load.Load, lose func()) error{
 		"drain": func(ctx context.Context, l load.Load, lose func()) error {
@@ -343,7 +358,7 @@ func TestALostSessionIsNoViolation(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
-				all := sessions(t, new(fake.World), 3)
+				all := sessions(t, 3)
 				err := run(t.Context(), load.Load{Path: path, Sessions: all}, func() { all[0].Close(context.Background()) })
 				if errors.Is(err, load.ErrBroken) || !errors.Is(err, recipes.ErrSessionLost) {
 					t.Errorf("%v; want the loss of the session", err)

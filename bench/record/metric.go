@@ -26,7 +26,7 @@ var directed = []string{
 	unit.Packets, unit.Fsyncs, unit.ServerCPU, unit.HostCPU, unit.OtherCPU, unit.RSS, unit.Session, unit.RSSEach,
 }
 
-// higher are those of which higher values are better.
+// higher are the units for which higher values are better.
 var higher = []string{unit.Handoffs, unit.Acquired, unit.Ops, unit.TurnsMin}
 
 // Metrics derives the figures of a record. It omits figures that the trial cannot have:

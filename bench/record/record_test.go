@@ -118,7 +118,7 @@ func TestBenchmarkFormat(t *testing.T) {
 	golden(t, "benchmark.txt", out.Bytes())
 }
 
-// benchstat -col /delay compares by it.
+// benchstat -col /delay compares by the delay in the name.
 func TestDelayIsPartOfTheName(t *testing.T) {
 	r := cycled()
 	without := r.Name()
@@ -176,7 +176,7 @@ func TestRecordsAreReadAsTheyWereWritten(t *testing.T) {
 			t.Errorf("%s: metrics %v; want %v", got.Name(), got.Metrics(), all[i].Metrics())
 		}
 	}
-	// Whole records: written again they give the same bytes.
+	// Records are complete: written again, they give the same bytes.
 	if again := written(t, runs[0].Records); !bytes.Equal(again, text) {
 		t.Error("the records that were read are written differently")
 	}

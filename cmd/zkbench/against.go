@@ -72,7 +72,7 @@ func (c command) runAgainst(ctx context.Context, s settings) (err error) {
 	}
 	args := append([]string{"-servers=" + strings.Join(srv.Session.Servers, ",")}, s.passed...)
 	err = c.pairs(ctx, trials, s.Seed, args, &builds, written)
-	if len(builds[0].runs) > 0 { // also the pairs before a failure
+	if len(builds[0].runs) > 0 { // includes the pairs before a failure
 		if lost := files.Commit(); lost != nil {
 			err = errors.Join(err, exit.Unwritten(lost))
 		}

@@ -21,7 +21,6 @@ import (
 	"github.com/zkrecipes/zkrecipes/bench"
 	"github.com/zkrecipes/zkrecipes/cmd/zkbench/internal/exit"
 	"github.com/zkrecipes/zkrecipes/cmd/zkbench/internal/transport"
-	"github.com/zkrecipes/zkrecipes/internal/testing/fake"
 	"github.com/zkrecipes/zkrecipes/internal/testing/must"
 	"github.com/zkrecipes/zkrecipes/recipes"
 	"github.com/zkrecipes/zkrecipes/recipes/zookeeper"
@@ -48,7 +47,7 @@ func buildMain() {
 		c.transports[transport.Direct] = func(context.Context, string, recipes.SessionConfig, *exit.Cleanup, transport.Say) (bench.Transport, error) {
 			return bench.Transport{Open: func(ctx context.Context, cfg recipes.SessionConfig) (recipes.Client, error) {
 				s, err := zookeeper.Open(ctx, cfg)
-				return fake.Acquiring{Client: s, Acquire: func(ctx context.Context, l recipes.Lock) (recipes.Hold, error) {
+				return hooked{s, func(ctx context.Context, l recipes.Lock) (recipes.Hold, error) {
 					h, err := l.Acquire(ctx)
 					return slowHold{h, by}, err
 				}}, err
@@ -99,9 +98,9 @@ func TestFlagsArePassedToBothBuilds(t *testing.T) {
 	}
 }
 
-// TestAgainstFindsATenthAndNothingElse compares a build with itself, and with one that is
-// slower by a tenth of each operation, ZKRECIPES_AGAINST times each. Each comparison takes half
-// a minute, so only .ci/suite against runs it.
+// TestAgainstFindsATenthAndNothingElse compares a build with itself, and with one whose
+// operations take 10 % longer, ZKRECIPES_AGAINST times each. Each comparison takes half a
+// minute, so only .ci/suite against runs it.
 func TestAgainstFindsATenthAndNothingElse(t *testing.T) {
 	runs, _ := strconv.Atoi(os.Getenv("ZKRECIPES_AGAINST"))
 	if runs == 0 {

@@ -20,9 +20,9 @@ var update = flag.Bool("update", false, "record testdata/results/counts.txt agai
 // recordedCounts has the costs of each strategy that reviewers have accepted.
 var recordedCounts = filepath.Join("..", "..", "testdata", "results", "counts.txt")
 
-// countStrategies writes the costs of a handoff by each strategy to a file. The counts of
-// each trial are exact. For a herd that holds only in lines of one and two: in a longer one, a
-// contender that lists late has less to read.
+// countStrategies writes the costs of a handoff by each strategy to a file. The counts of each
+// trial are exact, but for a herd only in lines of one and two: in a longer line, a contender
+// that lists late has less to read.
 func countStrategies(t *testing.T, open recipes.Opener, file string) {
 	t.Helper()
 	var all strings.Builder

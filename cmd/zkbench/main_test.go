@@ -25,7 +25,6 @@ import (
 	"github.com/zkrecipes/zkrecipes/cmd/zkbench/internal/transport"
 	"github.com/zkrecipes/zkrecipes/internal/printable"
 	"github.com/zkrecipes/zkrecipes/internal/testing/ensembletest"
-	"github.com/zkrecipes/zkrecipes/internal/testing/fake"
 	"github.com/zkrecipes/zkrecipes/internal/testing/leaktest"
 	"github.com/zkrecipes/zkrecipes/internal/testing/must"
 	"github.com/zkrecipes/zkrecipes/internal/testing/testall"
@@ -129,6 +128,51 @@ func over(stdout, stderr io.Writer, open recipes.Opener) command {
 	}}
 }
 
+// hooked is a session whose locks are acquired by acquire.
+type hooked struct {
+	recipes.Client
+	acquire func(context.Context, recipes.Lock) (recipes.Hold, error)
+}
+
+func (s hooked) Lock(path string, cfg recipes.LockConfig) (recipes.Lock, error) {
+	l, err := s.Client.Lock(path, cfg)
+	return hookedLock{l, s}, err
+}
+
+type hookedLock struct {
+	recipes.Lock
+	session hooked
+}
+
+func (l hookedLock) Acquire(ctx context.Context) (recipes.Hold, error) {
+	return l.session.acquire(ctx, l.Lock)
+}
+
+// apart opens a session whose locks exclude no other session.
+func apart(ctx context.Context, cfg recipes.SessionConfig) (recipes.Client, error) {
+	s, err := zookeeper.Open(ctx, cfg)
+	return apartSession{s}, err
+}
+
+type apartSession struct{ recipes.Client }
+
+func (s apartSession) Lock(path string, cfg recipes.LockConfig) (recipes.Lock, error) {
+	return s.Client.Lock(fmt.Sprint(path, "/", s.ID()), cfg)
+}
+
+// stale opens a session whose grants all have the same token.
+func stale(ctx context.Context, cfg recipes.SessionConfig) (recipes.Client, error) {
+	s, err := zookeeper.Open(ctx, cfg)
+	return hooked{s, func(ctx context.Context, l recipes.Lock) (recipes.Hold, error) {
+		h, err := l.Acquire(ctx)
+		return staleHold{h}, err
+	}}, err
+}
+
+type staleHold struct{ recipes.Hold }
+
+func (staleHold) Token() recipes.Token { return 1 }
+
 // after returns an opener that uses first for that many sessions, and then second. The check of
 // the transport uses one more session.
 func after(sessions int64, first, second recipes.Opener) recipes.Opener {
@@ -142,13 +186,10 @@ func after(sessions int64, first, second recipes.Opener) recipes.Opener {
 }
 
 func TestBrokenLockFailsTheRun(t *testing.T) {
-	for promise, defect := range map[string]fake.Defect{
-		"mutual exclusion": fake.TwoHolders, "growing tokens": fake.ShrinkingTokens,
-	} {
+	for promise, broken := range map[string]recipes.Opener{"mutual exclusion": apart, "growing tokens": stale} {
 		t.Run(promise, func(t *testing.T) {
-			sound, broken := new(fake.World), &fake.World{Defect: defect}
 			file := filepath.Join(t.TempDir(), "results.txt")
-			code, stdout, stderr := zkbench(t.Context(), after(4, sound.Open, broken.Open),
+			code, stdout, stderr := zkbench(t.Context(), after(4, zookeeper.Open, broken),
 				"run", "-recipe", "lock", "-strategy", "predecessor", "-contenders", "4", "-count", "9", "-out", file)
 			if code != exit.Broken {
 				t.Errorf("exit code %d; want %d", code, exit.Broken)
@@ -170,7 +211,7 @@ func TestLostServerFailsTheRun(t *testing.T) {
 	gone := func(context.Context, recipes.SessionConfig) (recipes.Client, error) {
 		return nil, recipes.ErrUnavailable
 	}
-	code, _, stderr := zkbench(t.Context(), after(2, new(fake.World).Open, gone),
+	code, _, stderr := zkbench(t.Context(), after(2, zookeeper.Open, gone),
 		"run", "-strategy", "herd", "-contenders", "2", "-count", "2")
 	if code != exit.Failed || !strings.Contains(stderr, "trial 2 (") || !strings.Contains(stderr, "open session") || !strings.Contains(stderr, "maxClientCnxns") {
 		t.Errorf("exit code %d, stderr:\n%s", code, stderr)
@@ -181,7 +222,7 @@ func TestLostServerFailsTheRun(t *testing.T) {
 	}
 }
 
-// TestNothingIsPrintedThatATerminalActsUpon, whatever servers, files and arguments contain.
+// TestNothingIsPrintedThatATerminalActsUpon: whatever servers, files and arguments contain.
 func TestNothingIsPrintedThatATerminalActsUpon(t *testing.T) {
 	const hostile = "ESCAPED\x1bc\x1bPx\x1b\\\u009b2J\x9b2J\r\x7f\x00\u202e\u2066\u2028\xff"
 	gone := func(context.Context, recipes.SessionConfig) (recipes.Client, error) {
@@ -218,11 +259,11 @@ type full struct{}
 
 func (full) Write([]byte) (int, error) { return 0, errors.New("disk full") }
 
-// The record of the trial is kept: no run makes the same one again.
+// The record of the trial is kept, because it cannot be measured again.
 func TestOutputThatCannotBeWrittenFailsTheRun(t *testing.T) {
 	file := filepath.Join(t.TempDir(), "results.txt")
 	var stderr bytes.Buffer
-	code := over(full{}, &stderr, new(fake.World).Open).run(t.Context(),
+	code := over(full{}, &stderr, zookeeper.Open).run(t.Context(),
 		[]string{"run", "-contenders", "2", "-count", "1", "-record", file})
 	if code != exit.Failed || !strings.Contains(stderr.String(), "disk full") {
 		t.Errorf("exit code %d, stderr:\n%s", code, stderr.String())
@@ -239,7 +280,7 @@ func TestInterruptBeforeTheFirstResultWritesNothing(t *testing.T) {
 		return nil, ctx.Err()
 	}
 	file := filepath.Join(t.TempDir(), "results.txt")
-	code, stdout, stderr := zkbench(ctx, after(0, new(fake.World).Open, interrupting), "run", "-out", file)
+	code, stdout, stderr := zkbench(ctx, after(0, zookeeper.Open, interrupting), "run", "-out", file)
 	if code != exit.Interrupted || stdout != "" || !strings.Contains(stderr, "interrupted after 0 of 90 trials") {
 		t.Errorf("exit code %d, stdout %q, stderr:\n%s", code, stdout, stderr)
 	}
@@ -264,7 +305,7 @@ func TestInterruptDoesNotHideThatResultsAreLost(t *testing.T) {
 		} else {
 			args = append(args, "-contenders", "2")
 		}
-		code, _, stderr := zkbench(ctx, after(2, new(fake.World).Open, interrupting), args...)
+		code, _, stderr := zkbench(ctx, after(2, zookeeper.Open, interrupting), args...)
 		_, partial, _ := strings.Cut(strings.TrimSpace(stderr), "; it is in ")
 		runs, err := readRuns(partial)
 		if code != exit.Failed || !strings.Contains(stderr, "interrupted after 1") || !strings.Contains(stderr, "write -record") || len(runs) != 1 {

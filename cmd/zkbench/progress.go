@@ -18,7 +18,7 @@ import (
 	"github.com/zkrecipes/zkrecipes/internal/printable"
 )
 
-// terminalWidth returns the width of a terminal. ok is false if w is no terminal.
+// terminalWidth returns the width of a terminal. ok is false if w is not a terminal.
 func terminalWidth(w io.Writer) (width int, ok bool) {
 	f, ok := printable.Below(w).(*os.File)
 	if !ok || !term.IsTerminal(int(f.Fd())) {

@@ -20,8 +20,8 @@ import (
 	"github.com/zkrecipes/zkrecipes/cmd/zkbench/internal/exit"
 	"github.com/zkrecipes/zkrecipes/cmd/zkbench/internal/transport"
 	"github.com/zkrecipes/zkrecipes/internal/helptext"
-	"github.com/zkrecipes/zkrecipes/internal/testing/fake"
 	"github.com/zkrecipes/zkrecipes/internal/testing/must"
+	"github.com/zkrecipes/zkrecipes/recipes/zookeeper"
 )
 
 // At a terminal, zkbench writes a table that fits its width. In a pipe, it also writes the
@@ -49,7 +49,7 @@ func TestOutputDependsOnItsReader(t *testing.T) {
 		{"quiet terminal", 100, []string{"-quiet"}, false, false, 0, 0, false},
 	} {
 		var stdout, stderr bytes.Buffer
-		c := over(&stdout, &stderr, new(fake.World).Open)
+		c := over(&stdout, &stderr, zookeeper.Open)
 		c.terminal = func(io.Writer) (int, bool) { return tt.columns, tt.columns > 0 }
 		args := append([]string{"run", "-strategy", "predecessor", "-contenders", "3", "-count", "1"}, tt.args...)
 		if code := c.run(t.Context(), args); code != exit.OK {
@@ -78,7 +78,7 @@ func TestOutputDependsOnItsReader(t *testing.T) {
 			t.Errorf("%s: columns are left out: %v; want %v:\n%s", tt.name, got, tt.leavesOut, table)
 		}
 	}
-	code, _, stderr := zkbench(t.Context(), new(fake.World).Open, "run", "-table", "round")
+	code, _, stderr := zkbench(t.Context(), zookeeper.Open, "run", "-table", "round")
 	if code != exit.Misuse || !strings.Contains(stderr, `-table "round": wide, narrow or none`) {
 		t.Errorf("exit code %d:\n%s", code, stderr)
 	}
@@ -86,22 +86,21 @@ func TestOutputDependsOnItsReader(t *testing.T) {
 
 // Results in a file are not also printed, not even those of a run that fails.
 func TestResultsGoToOnePlace(t *testing.T) {
-	sound, broken := new(fake.World), &fake.World{Defect: fake.TwoHolders}
 	file := filepath.Join(t.TempDir(), "results.txt")
 	args := []string{"run", "-recipe", "lock", "-strategy", "predecessor", "-contenders", "4", "-count", "2", "-out", file}
-	code, stdout, stderr := zkbench(t.Context(), sound.Open, args...)
+	code, stdout, stderr := zkbench(t.Context(), zookeeper.Open, args...)
 	text, err := os.ReadFile(file)
 	if code != exit.OK || stdout != "" || err != nil || strings.Count(string(text), "\nBenchmark") != 2 {
 		t.Errorf("exit code %d, stdout %q, file %q, %v:\n%s", code, stdout, text, err, stderr)
 	}
-	code, stdout, _ = zkbench(t.Context(), after(4, sound.Open, broken.Open), args...)
+	code, stdout, _ = zkbench(t.Context(), after(4, zookeeper.Open, apart), args...)
 	text, err = os.ReadFile(file)
 	if code != exit.Broken || stdout != "" || err != nil || strings.Count(string(text), "\nBenchmark") != 1 {
 		t.Errorf("of a run that failed: exit code %d, stdout %q, file %q, %v", code, stdout, text, err)
 	}
 }
 
-// A run whose limit was zkbench itself must not look like a measurement of the servers.
+// If zkbench itself was the limit, the run must not look like a measurement of the servers.
 func TestMostlyInvalidTrialsAreAnExitCode(t *testing.T) {
 	of := func(contenders int, invalid ...bool) (all []record.Record) {
 		for _, i := range invalid {
@@ -132,7 +131,7 @@ func TestMostlyInvalidTrialsAreAnExitCode(t *testing.T) {
 	}
 	file := filepath.Join(t.TempDir(), "results.txt")
 	var out, errs bytes.Buffer
-	c := over(&out, &errs, new(fake.World).Open)
+	c := over(&out, &errs, zookeeper.Open)
 	c.check = func(record.Record) []string { return []string{"zkbench was the limit"} }
 	code := c.run(t.Context(), []string{"run", "-strategy", "herd", "-contenders", "3", "-count", "1", "-out", file})
 	if text, err := os.ReadFile(file); code != exit.Invalid || !strings.Contains(string(text), "\nBenchmark") || !strings.Contains(errs.String(), "1 of 1 trial invalid") {
@@ -140,8 +139,8 @@ func TestMostlyInvalidTrialsAreAnExitCode(t *testing.T) {
 	}
 }
 
-// A reader of help wants to know first what a verb does and how to call it, then what it
-// promises, and at the end every flag.
+// Help first says what a verb does and how to call it, then what it promises, and at the
+// end lists every flag.
 func TestHelpBeginsWithWhatIsWantedFirst(t *testing.T) {
 	for _, v := range verbs() {
 		help := helpOf(t, "help", v.name)
@@ -204,14 +203,14 @@ func TestShortHelpFitsOnAScreen(t *testing.T) {
 
 // helpOf returns the help that these arguments print.
 func helpOf(t *testing.T, args ...string) string {
-	code, stdout, stderr := zkbench(t.Context(), new(fake.World).Open, args...)
+	code, stdout, stderr := zkbench(t.Context(), zookeeper.Open, args...)
 	if code != exit.OK || stderr != "" {
 		t.Errorf("%q: exit code %d, stderr %q", args, code, stderr)
 	}
 	return stdout
 }
 
-// The README and the help agree about how long the first command takes.
+// The README and the help agree on how long the first command takes.
 func TestTheFirstCommandTakesAsLongAsTheReadmeSays(t *testing.T) {
 	readme := must.Get(os.ReadFile(filepath.Join("..", "..", "README.md")))(t)
 	said := regexp.MustCompile(`three (?:ways to wait|strategies),? in[^.]* (\w+) seconds`)

@@ -21,8 +21,8 @@ import (
 	"github.com/zkrecipes/zkrecipes/recipes"
 )
 
-// tooFewConnections checks that a too low maxClientCnxns is reported before anything is run, and
-// leaves no file behind.
+// tooFewConnections checks that zkbench reports a maxClientCnxns that is too low before it runs
+// anything, and leaves no file behind.
 func tooFewConnections(t *testing.T, server string) {
 	t.Helper()
 	file := filepath.Join(t.TempDir(), "records.jsonl")
@@ -80,9 +80,9 @@ func TestScriptsOnARealServer(t *testing.T) {
 	})
 }
 
-// TestObjectiveOnARealServer limits the rate by holds, whatever else the machine does: holds of
-// 50 ms allow twenty a second. If the machine is too busy for any pass, the test repeats with
-// half the rates and twice the times. It ignores late starts of zkbench.
+// TestObjectiveOnARealServer limits the rate by holds, whatever other work the machine does:
+// holds of 50 ms allow twenty a second. If the machine is too busy for any pass, the test
+// repeats with half the rates and twice the times. It ignores late starts of zkbench.
 func TestObjectiveOnARealServer(t *testing.T) {
 	testall.Require(t)
 	t.Parallel()

@@ -12,6 +12,7 @@ import (
 	"regexp"
 	"slices"
 	"strings"
+	"sync"
 	"testing"
 	"time"
 
@@ -23,7 +24,6 @@ import (
 	"github.com/zkrecipes/zkrecipes/internal/audit"
 	"github.com/zkrecipes/zkrecipes/internal/ensemble"
 	"github.com/zkrecipes/zkrecipes/internal/testing/ensembletest"
-	"github.com/zkrecipes/zkrecipes/internal/testing/fake"
 	"github.com/zkrecipes/zkrecipes/internal/testing/must"
 	"github.com/zkrecipes/zkrecipes/internal/txnlog"
 	"github.com/zkrecipes/zkrecipes/recipes"
@@ -113,7 +113,7 @@ func TestProductionIsPlannedAndReplayed(t *testing.T) {
 	}
 }
 
-// kinds are the paths that are no locks.
+// kinds are the paths that are not locks.
 var kinds = map[string]load.Recipe{"/jobs/pool": "semaphore", "/jobs/cache": "shared-lock", "/jobs/urgent": "priority-lock"}
 
 // produce plays Poisson arrivals with exponential holds, and samples mntr before and after.
@@ -182,19 +182,27 @@ func madeAudit(t *testing.T, kind string, n int) string {
 
 func TestABrokenLockFailsTheReplay(t *testing.T) {
 	file := madeAudit(t, "lock", 20)
-	sound := new(fake.World)
-	if code, stdout, stderr := zkbench(t.Context(), sound.Open, "replay", "-sessions", "3", file); code == exit.Broken || !strings.Contains(stdout, "/jobs  lock") {
+	var mu sync.Mutex
+	var opened []recipes.Client
+	sound := func(ctx context.Context, cfg recipes.SessionConfig) (recipes.Client, error) {
+		s, err := zookeeper.Open(ctx, cfg)
+		mu.Lock()
+		defer mu.Unlock()
+		opened = append(opened, s)
+		return s, err
+	}
+	if code, stdout, stderr := zkbench(t.Context(), sound, "replay", "-sessions", "3", file); code == exit.Broken || !strings.Contains(stdout, "/jobs  lock") {
 		t.Errorf("exit code %d\n%s%s", code, stdout, stderr)
 	}
-	if n := len(sound.Sessions()); n != 4 { // one is the check of the transport
+	if n := len(opened); n != 4 { // one session is for the check of the transport
 		t.Errorf("%d sessions", n)
 	}
-	for _, s := range sound.Sessions() {
+	for _, s := range opened {
 		if s.Err() == nil {
 			t.Error("a session is open")
 		}
 	}
-	code, _, stderr := zkbench(t.Context(), (&fake.World{Defect: fake.ShrinkingTokens}).Open, "replay", file)
+	code, _, stderr := zkbench(t.Context(), stale, "replay", file)
 	if code != exit.Broken || !strings.Contains(stderr, "the lock is broken: growing tokens") {
 		t.Errorf("exit code %d:\n%s", code, stderr)
 	}
@@ -203,8 +211,8 @@ func TestABrokenLockFailsTheReplay(t *testing.T) {
 func TestAnInterruptedReplayRanNoTrials(t *testing.T) {
 	ctx, cancel := context.WithCancel(t.Context())
 	open := func(ctx context.Context, cfg recipes.SessionConfig) (recipes.Client, error) {
-		s, err := new(fake.World).Open(ctx, cfg)
-		return fake.Acquiring{Client: s, Acquire: func(ctx context.Context, _ recipes.Lock) (recipes.Hold, error) {
+		s, err := zookeeper.Open(ctx, cfg)
+		return hooked{s, func(ctx context.Context, _ recipes.Lock) (recipes.Hold, error) {
 			cancel()
 			return nil, context.Cause(ctx)
 		}}, err
@@ -235,18 +243,21 @@ func TestABadAuditOpensNoSession(t *testing.T) {
 		"-from-audit reads no records; give replies": {"plan", "-from-audit", empty, empty},
 		"empty: it is no reply to mntr":              {"plan", "-from-audit", madeAudit(t, "lock", 2), "-from-mntr", empty},
 	} {
-		world := new(fake.World)
-		code, stdout, stderr := zkbench(t.Context(), world.Open, args...)
+		sessions := 0
+		code, stdout, stderr := zkbench(t.Context(), func(context.Context, recipes.SessionConfig) (recipes.Client, error) {
+			sessions++
+			return nil, recipes.ErrUnavailable
+		}, args...)
 		first, _, _ := strings.Cut(stderr, "\n")
-		if code != exit.Misuse || !strings.Contains(first, want) || stdout != "" || len(world.Sessions()) > 0 {
-			t.Errorf("%q: exit code %d, %d sessions\n%s%s; want %q", args, code, len(world.Sessions()), stdout, stderr, want)
+		if code != exit.Misuse || !strings.Contains(first, want) || stdout != "" || sessions > 0 {
+			t.Errorf("%q: exit code %d, %d sessions\n%s%s; want %q", args, code, sessions, stdout, stderr, want)
 		}
 	}
 }
 
 // A replay that starts its acquisitions late says so, and so does one whose acquisitions are not granted.
 func TestAReplayThatDoesNotKeepUpSaysSo(t *testing.T) {
-	c := over(new(strings.Builder), new(strings.Builder), new(fake.World).Open)
+	c := over(new(strings.Builder), new(strings.Builder), zookeeper.Open)
 	c.check = func(r record.Record) []string { return []string{"late"} }
 	code := c.run(t.Context(), []string{"replay", madeAudit(t, "election", 2)})
 	if stderr := c.stderr.(*strings.Builder).String(); code != exit.Invalid || !strings.Contains(stderr, "the replay did not keep up at /jobs: late") {
@@ -292,7 +303,7 @@ func TestScheduleOfAReplay(t *testing.T) {
 			t.Errorf("%+v: %+v, %d sessions, %v; want %+v", c.s, p.acquisitions, r.sessions, r.length, c.want)
 		}
 	}
-	// A semaphore is left out, and so is the time before the others begin.
+	// A semaphore is left out, and so is the time before the other lines begin.
 	early := *l.Paths[0]
 	early.Kind, early.Permits, early.Acquisitions = "semaphore", 0, slices.Clone(early.Acquisitions)
 	early.Acquisitions[0].At = early.Acquisitions[0].At.Add(-time.Hour)

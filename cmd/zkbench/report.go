@@ -80,8 +80,8 @@ func (c command) reportVerb(_ context.Context, args []string) error {
 	return files.Commit()
 }
 
-// planOf returns the output of plan for the records if it is asked no questions. It is "" if no
-// model can be fitted.
+// planOf returns the output of plan for the records, without any question. It is "" if no model
+// can be fitted.
 func planOf(runs []record.Run) string {
 	var b strings.Builder
 	all, _ := fitModels(runs, 1)

@@ -13,9 +13,10 @@ import (
 )
 
 // TestHandoffHasTheRoundTripsThatThePlanAssumes measures handoffs over a slow network. A handoff
-// cannot be faster than its round trips. The fastest one is slower by less than a round trip,
-// unless the machine is busy all the time. That delay does not grow with the round trip, so the
-// test tries longer ones. Package plan assumes these numbers for records at a single delay.
+// cannot be faster than its round trips. The fastest one exceeds them by less than a round trip,
+// unless the machine is busy all the time. That excess does not grow with the round trip, so the
+// test tries longer round trips. Package plan assumes these numbers for records at a single
+// delay.
 func TestHandoffHasTheRoundTripsThatThePlanAssumes(t *testing.T) {
 	for _, strategy := range recipes.Strategies() {
 		t.Run(string(strategy), func(t *testing.T) {

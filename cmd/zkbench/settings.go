@@ -192,7 +192,7 @@ func (c command) parseVia(s string) (string, error) {
 // timelineDefaults are the defaults of other flags with -timeline.
 var timelineDefaults = map[string]string{"recipe": "lock", "workload": "timeline", "strategy": "handoff", "contenders": "10", "count": "1"}
 
-// calm is how long a timeline goes on after its last fault, by default.
+// calm is how long a timeline continues after its last fault, by default.
 const calm = 10 * time.Second
 
 func (s *settings) addTimeline(f *flag.FlagSet) {

@@ -40,8 +40,8 @@ type several struct {
 	meeting int
 }
 
-// newSeveral starts them. Without the permission it skips the test with a message, or fails it if
-// severalEnv is set.
+// newSeveral starts the servers and networks. Without the permission it skips the test with a
+// message, or fails it if severalEnv is set.
 func newSeveral(t *testing.T) *several {
 	t.Helper()
 	if os.Getenv(severalEnv) == "" {
@@ -121,7 +121,7 @@ func (p *process) kill() {
 	<-p.ended
 }
 
-// crew are the flags of processes that meet at a path that no others meet at.
+// crew returns the flags of processes that meet at a path that no other processes use.
 func (s *several) crew(args ...string) []string {
 	s.meeting++
 	return append(args, "-join", fmt.Sprintf("/zkbench/meet-%d", s.meeting), "-workers", fmt.Sprint(workerHosts))
@@ -161,7 +161,7 @@ func (s *several) measured(all ...*process) map[string]float64 {
 			s.Fatalf("%v: %s", p.err, text)
 		}
 		if info, err := os.Stat(p.records); err != nil || info.Size() == 0 {
-			continue // the first worker has them
+			continue // the first worker has the results
 		}
 		runs, err := readRuns(p.records)
 		if err != nil {
@@ -227,13 +227,14 @@ func TestAWorkerThatDiesEndsTheOthers(t *testing.T) {
 	s := newSeveral(t)
 	const patience = 10 * time.Second
 	for i := range 8 {
-		// From the meeting, over the opening of sessions and warm-ups, into several trials.
+		// The delays cover the meeting, the opening of sessions, the warm-ups and several
+		// trials.
 		after := time.Duration(i) * 700 * time.Millisecond
 		all := s.startAll(s.crew("-workload", "drain,cycle", "-contenders", "50", "-count", "50", "-duration", "500ms"))
 		for _, p := range all {
 			s.awaitSaid(p, "worker 1 writes the results")
 		}
-		time.Sleep(after) // waits for nothing: it chooses the moment of the kill
+		time.Sleep(after) // not a wait: it chooses the moment of the kill
 		victim := all[i%len(all)]
 		victim.kill()
 		killed := time.Now()

@@ -18,20 +18,21 @@ import (
 	"github.com/zkrecipes/zkrecipes/cmd/zkbench/internal/slo"
 	"github.com/zkrecipes/zkrecipes/cmd/zkbench/internal/transport"
 	"github.com/zkrecipes/zkrecipes/cmd/zkbench/internal/validity"
-	"github.com/zkrecipes/zkrecipes/internal/testing/fake"
+	"github.com/zkrecipes/zkrecipes/internal/testing/zktest"
+	"github.com/zkrecipes/zkrecipes/internal/zkserver"
 	"github.com/zkrecipes/zkrecipes/recipes"
+	"github.com/zkrecipes/zkrecipes/recipes/zookeeper"
 )
 
-// planted opens sessions without a server. A grant takes one millisecond for each contender in
-// line.
-func planted(ctx context.Context, server *fake.World, cfg recipes.SessionConfig) (recipes.Client, error) {
-	s, err := server.Open(ctx, cfg)
-	return fake.Acquiring{Client: s, Acquire: func(ctx context.Context, l recipes.Lock) (recipes.Hold, error) {
+// planted returns a session whose grants take one millisecond for each contender in line.
+func planted(srv *zkserver.Server, s recipes.Client) recipes.Client {
+	return hooked{s, func(ctx context.Context, l recipes.Lock) (recipes.Hold, error) {
 		hold, err := l.Acquire(ctx)
-		// A little less, because a histogram rounds.
-		time.Sleep(time.Duration(len(server.Line(l.Path())))*time.Millisecond - 100*time.Microsecond)
+		// A little less, because a histogram rounds. By then the last holder is in line again.
+		time.Sleep(900 * time.Microsecond)
+		time.Sleep(time.Duration(len(zktest.Layout(srv, l.Path()))-1) * time.Millisecond)
 		return hold, err
-	}}, err
+	}}
 }
 
 // search returns the search and the prober of slo, with sessions from opener.
@@ -40,7 +41,7 @@ func search(over string, limit time.Duration, open recipes.Opener, w load.Worklo
 	return s, bench.Experiment{
 		Recipes: []load.Recipe{load.Lock}, Workloads: []load.Workload{w}, Strategies: []recipes.Strategy{recipes.Predecessor},
 		Contenders: []int{10}, Transports: []bench.Transport{{Name: transport.Direct, Open: open}}, Count: 1, Root: "/slo",
-		Duration: 2 * time.Second, Rate: 1, Arrivals: load.Constant,
+		Duration: 2 * time.Second, Rate: 1, Arrivals: load.Constant, Session: recipes.SessionConfig{Servers: []string{"server"}},
 	}
 }
 
@@ -48,9 +49,10 @@ func search(over string, limit time.Duration, open recipes.Opener, w load.Worklo
 func TestSearchFindsThePlantedContenders(t *testing.T) {
 	for _, edge := range []int{3, 37, 64} {
 		synctest.Test(t, func(t *testing.T) {
-			server := new(fake.World)
+			srv, dial := zktest.Piped(t)
 			s, e := search(overContenders, time.Duration(edge)*time.Millisecond, func(ctx context.Context, cfg recipes.SessionConfig) (recipes.Client, error) {
-				return planted(ctx, server, cfg)
+				session, err := dial.Open(ctx, cfg)
+				return planted(srv, session), err
 			}, load.Cycle)
 			var records []record.Record
 			r, err := s.search.Run(t.Context(), command{stderr: io.Discard}.prober(s, e, &records))
@@ -65,7 +67,8 @@ func TestSearchFindsThePlantedContenders(t *testing.T) {
 // seconds until acquisitions wait for 50 ms.
 func TestSearchFindsThePlantedRate(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		s, e := search(overRate, 50*time.Millisecond, new(fake.World).Open, load.Open)
+		_, dial := zktest.Piped(t)
+		s, e := search(overRate, 50*time.Millisecond, dial.Open, load.Open)
 		e.Hold = 10 * time.Millisecond
 		var records []record.Record
 		r, err := s.search.Run(t.Context(), command{stderr: io.Discard}.prober(s, e, &records))
@@ -78,11 +81,11 @@ func TestSearchFindsThePlantedRate(t *testing.T) {
 // Contenders that an overloaded probe has left in line would delay the next probe.
 func TestProbesThatAreMissedHavePathsOfTheirOwn(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		server := new(fake.World)
+		_, dial := zktest.Piped(t)
 		var paths sync.Map
 		s, e := search(overRate, time.Second, func(ctx context.Context, cfg recipes.SessionConfig) (recipes.Client, error) {
-			session, err := server.Open(ctx, cfg)
-			return fake.Acquiring{Client: session, Acquire: func(ctx context.Context, l recipes.Lock) (recipes.Hold, error) {
+			session, err := dial.Open(ctx, cfg)
+			return hooked{session, func(ctx context.Context, l recipes.Lock) (recipes.Hold, error) {
 				paths.Store(l.Path(), true)
 				<-ctx.Done() // no contender is granted
 				return nil, context.Cause(ctx)
@@ -102,7 +105,8 @@ func TestProbesThatAreMissedHavePathsOfTheirOwn(t *testing.T) {
 // A probe is repeated, with a message, if zkbench itself was the limit. The last repetition returns an error.
 func TestInvalidProbesAreRepeated(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		s, e := search(overRate, time.Second, new(fake.World).Open, load.Open)
+		_, dial := zktest.Piped(t)
+		s, e := search(overRate, time.Second, dial.Open, load.Open)
 		e.Check = validity.Limits{CPU: 1e-12}.Check // every running process exceeds this
 		var said bytes.Buffer
 		var records []record.Record
@@ -125,7 +129,7 @@ func TestInterruptedSearchWritesItsResults(t *testing.T) {
 	}
 	file := filepath.Join(t.TempDir(), "records.jsonl")
 	// Two probes of two contenders, and one of four.
-	code, stdout, stderr := zkbench(ctx, after(2*2+4, new(fake.World).Open, interrupting),
+	code, stdout, stderr := zkbench(ctx, after(2*2+4, zookeeper.Open, interrupting),
 		"slo", "-under", "1h", "-over", "contenders", "-duration", "5ms", "-warmup", "0s", "-record", file)
 	if code != exit.Interrupted || !strings.Contains(stdout, "last pass: contenders 2") || !strings.Contains(stderr, "interrupted after 3 trials") {
 		t.Errorf("exit code %d, stdout %q, stderr:\n%s", code, stdout, stderr)

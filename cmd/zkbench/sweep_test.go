@@ -126,7 +126,7 @@ func TestCeilingEstimatesLongLines(t *testing.T) {
 	if _, yes := c.tooLong(trial(recipes.Predecessor, 1000, 0)); !yes {
 		t.Error("what took a minute is not too long")
 	}
-	// Unless another trial of it was fast enough.
+	// It is repeated if another trial of that level was fast enough.
 	c.add(trial(recipes.Predecessor, 1000, time.Second))
 	if got, yes := c.tooLong(trial(recipes.Predecessor, 1000, 0)); yes {
 		t.Errorf("what took %v is too long", got)

@@ -79,7 +79,7 @@ func timelineOn(t *testing.T, e *ensemble.Ensemble, slower time.Duration) (r rec
 			if err != nil {
 				return nil, err
 			}
-			mode, _ := s.(*ensemble.Server).Mode(ctx) // "" if it serves nobody now
+			mode, _ := s.(*ensemble.Server).Mode(ctx) // "" if it serves no client now
 			modes = append(modes, mode)
 			return s, nil
 		},
@@ -101,7 +101,8 @@ func TestTheLeaderIsNoFollower(t *testing.T) {
 	}
 }
 
-// The flags lead to the same. A server without an ensemble counts as its leader.
+// Both ways to give the faults have the same effect. A server without an ensemble counts as its
+// leader.
 func TestTheServerOfATimelineIsKilledAndStartedAgain(t *testing.T) {
 	t.Parallel()
 	ensembletest.Require(t)

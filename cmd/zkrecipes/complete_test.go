@@ -43,7 +43,7 @@ func (s listedSession) Children(ctx context.Context, _ string) ([]string, error)
 	}
 }
 
-// TestPathIsCompletedFromTheServers, if they answer in time.
+// TestPathIsCompletedFromTheServers: only if they answer in time.
 func TestPathIsCompletedFromTheServers(t *testing.T) {
 	t.Setenv("ZKRECIPES_CONFIG", "")
 	t.Setenv("HOME", filepath.Join(t.TempDir(), "home"))

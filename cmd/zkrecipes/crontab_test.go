@@ -14,8 +14,9 @@ import (
 	"github.com/zkrecipes/zkrecipes/internal/zkserver"
 )
 
-// A crontab has many lines for one minute, each with a lock of its own or one for some of them. All are
-// late on a small machine, and none fails: each has the lock, or another line has it.
+// A crontab has many lines for one minute. Some have a lock of their own, others share one. On a
+// small machine all of them are late, and none fails: each line gets its lock, or another line
+// holds it.
 func TestTheLinesOfACrontab(t *testing.T) {
 	srv := must.Get(zkserver.Listen(zkserver.Config{}))(t)
 	defer srv.Close()

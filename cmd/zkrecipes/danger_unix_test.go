@@ -16,7 +16,8 @@ import (
 	"github.com/zkrecipes/zkrecipes/internal/zkserver"
 )
 
-// The timeout is long, so that even a busy machine runs the command between warning and loss.
+// The timeout is long, so that the command runs between warning and loss even on a busy
+// machine.
 func TestACommandIsWarnedBeforeTheLoss(t *testing.T) {
 	testall.Require(t)
 	t.Parallel()

@@ -9,7 +9,7 @@ import (
 	"github.com/zkrecipes/zkrecipes/internal/testing/ensembletest"
 )
 
-// doctor says why locks are slow on servers that compute digests by another algorithm.
+// doctor reports why locks are slow on servers that compute digests by another algorithm.
 func TestDoctorMeetsAnotherDigest(t *testing.T) {
 	cfg := ensembletest.Quick(1)
 	cfg.SystemProperties = map[string]string{"zookeeper.DigestAuthenticationProvider.digestAlg": "SHA3-256"}

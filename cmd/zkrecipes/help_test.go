@@ -130,7 +130,7 @@ func TestEveryVerbHasCommonFlags(t *testing.T) {
 	}
 }
 
-// TestHelpRunsNothing: help takes a verb, and what follows the verb is not run.
+// TestHelpRunsNothing: help takes a verb, and does not run what follows the verb.
 func TestHelpRunsNothing(t *testing.T) {
 	for _, args := range [][]string{{"lock", "/l", "--", "true"}, {"queue", "put", "/q", "x"}, {"queue", "pop"}, {"lokc"}, {""}} {
 		t.Run(strings.Join(args, " "), func(t *testing.T) {

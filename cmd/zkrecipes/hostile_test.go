@@ -9,7 +9,7 @@ import (
 	"github.com/zkrecipes/zkrecipes/host"
 )
 
-// hostileNames are names of znodes that would run "touch ran", or would be another word, if a
+// hostileNames are names of znodes that would run "touch ran", or become several words, if a
 // shell read them unquoted. Their first letters differ.
 var hostileNames = []string{
 	"a;touch ran", "b$(touch ran)", "c`touch ran`", "d'e; touch ran", `f"g; touch ran`, "h i", `j\k`, "l!!m",

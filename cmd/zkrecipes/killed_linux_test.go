@@ -80,7 +80,7 @@ func TestNoSecondHolderWhenFiftyAreKilled(t *testing.T) {
 		}
 		return string(b)
 	}
-	for strings.Count(read("ended"), "\n") < commands || len(s.Sessions()) > 0 { // they are not children of this process
+	for strings.Count(read("ended"), "\n") < commands || len(s.Sessions()) > 0 { // polls, because they are not children of this process
 		time.Sleep(5 * time.Millisecond)
 	}
 	if second := strings.Fields(read("second")); len(second) > 0 {

@@ -56,10 +56,11 @@ func TestToolDoesNotCarryZooKeeper(t *testing.T) {
 	}
 }
 
-// patiently runs a command with -timeout, until its output matches. The arguments are a
-// pattern for the output, and the command. The timeout includes the start of the plugin and the time to connect, so on a busy
-// machine it can be over before the tested wait begins. While no output matches, patiently
-// repeats the command with twice the timeout, up to a minute. It returns the exit code of the last run.
+// patiently runs a command with -timeout, until its output matches. The arguments are a pattern for
+// the output, and the command. The timeout includes the start of the plugin and the time to
+// connect, so on a busy machine it can pass before the tested wait begins. While no output matches,
+// patiently repeats the command with twice the timeout, up to a minute. It returns the exit code of
+// the last run.
 func patiently(args []string) int {
 	want, args := regexp.MustCompile("(?m)"+args[0]), slices.Clone(args[1:])
 	at := slices.Index(args, "-timeout") + 1
@@ -81,7 +82,7 @@ func patiently(args []string) int {
 	}
 }
 
-// TestBinariesOfOneBuildStartWithoutAWarning, even if they were built without a commit, as from
+// TestBinariesOfOneBuildStartWithoutAWarning: even if they were built without a commit, as from
 // a tarball. A plugin of another build causes a warning with advice.
 func TestBinariesOfOneBuildStartWithoutAWarning(t *testing.T) {
 	if runtime.GOOS == "windows" {

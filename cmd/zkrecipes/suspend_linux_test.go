@@ -66,7 +66,7 @@ func (s *suspended) await(what string, happened func() bool) {
 	}
 }
 
-// works waits until the command has worked from now on.
+// works waits until the command has done work after this call.
 func (s *suspended) works() {
 	s.Helper()
 	before := len(s.read("ticks"))
@@ -103,7 +103,7 @@ func (s *suspended) suspend(send func()) {
 
 func (s *suspended) sigtstp() { s.Helper(); s.signal(syscall.SIGTSTP) }
 
-// TestASuspendedToolSuspendsItsCommand, even if the command ignores SIGTSTP. When zkrecipes
+// TestASuspendedToolSuspendsItsCommand: even if the command ignores SIGTSTP. When zkrecipes
 // continues, so does the command.
 func TestASuspendedToolSuspendsItsCommand(t *testing.T) {
 	for name, args := range map[string][]string{
@@ -133,8 +133,8 @@ func TestASuspendedToolSuspendsItsCommand(t *testing.T) {
 	}
 }
 
-// TestACommandWhoseHoldWasLostIsNotContinued: zkrecipes ends it, without a moment of work beside
-// the next holder.
+// TestACommandWhoseHoldWasLostIsNotContinued: zkrecipes ends it, and it never works beside the
+// next holder.
 func TestACommandWhoseHoldWasLostIsNotContinued(t *testing.T) {
 	t.Parallel()
 	s := newSuspended(t, &syscall.SysProcAttr{Setpgid: true}, "lock", "-session-timeout", "1s", "/l", "--", "sh", "-c", ticks)
@@ -165,8 +165,8 @@ func TestContinueRightAfterSuspend(t *testing.T) {
 	s.await("the command is continued", func() bool { s.works(); return !stopped(s.tool.Process.Pid) })
 }
 
-// TestAToolThatNoShellCanContinueRunsOn, and so does its command: the system does not stop a
-// process in an orphaned process group.
+// TestAToolThatNoShellCanContinueRunsOn: and so does its command, because the system does
+// not stop a process in an orphaned process group.
 func TestAToolThatNoShellCanContinueRunsOn(t *testing.T) {
 	t.Parallel()
 	const command = `trap ': >suspended' TSTP; trap ': >after' USR1; ` + ticks

@@ -81,7 +81,8 @@ var stored = map[string]string{
 	"queue take /q": untrustedBytes, "queue take -try -newline /q": untrustedBytes + "\n", "queue take -dialect kazoo /q": untrustedBytes,
 }
 
-// untrustedErrors are how requests fail: each with another text of the tool, or another way.
+// untrustedErrors are errors of requests. For each, the tool prints another text, or takes
+// another path.
 func untrustedErrors(text string) map[string]error {
 	u := &untrusted{text: text}
 	failures := map[string]error{
@@ -113,7 +114,7 @@ func TestNoVerbPrintsWhatATerminalActsUpon(t *testing.T) {
 			if len(calls) == 0 {
 				t.Fatal("untrustedCalls has no call of this verb")
 			}
-			heard := v.Name == "completion" // which gets nothing
+			heard := v.Name == "completion" // which receives nothing untrusted
 			for _, line := range calls {
 				if v.Name == "doctor" {
 					for mode := range doctored { // with a plugin process, which takes a second
@@ -345,7 +346,7 @@ func harmless(t *testing.T, what, text string) {
 	}
 }
 
-// TestTopShowsNoControls on the screen of a terminal.
+// TestTopShowsNoControls: on the screen of a terminal.
 func TestTopShowsNoControls(t *testing.T) {
 	w := newUntrustedWorld(t)
 	for mode := range doctored {

@@ -20,7 +20,7 @@ import (
 var untrustedText = "ESCAPED" + controls() + "\u009b2J\x1bc\x1bPx\x1b\\\x1b]0;x\a\x7f\u200b\u202a\u202b\u202c\u202d\u202e\u2066\u2067\u2068\u2069\U000e0001" +
 	"\nFORGED\rFORGED\r\nFORGED\tFORGED\vFORGED\fFORGED\u0085FORGED\u2028FORGED\u2029FORGED"
 
-// untrustedBytes has bytes too that are not UTF-8.
+// untrustedBytes also has bytes that are not UTF-8.
 var untrustedBytes = untrustedText + "\x9b2J\x90x\x9c\xff\nFORGED"
 
 // controls returns U+0001 to U+001F without line breaks and tabs, and U+0080 to U+009F.
@@ -34,7 +34,7 @@ func controls() string {
 	return string(all)
 }
 
-// untrusted is a plugin, and its sessions, whose every answer has hostile text.
+// untrusted is a plugin, with its sessions, that puts hostile text into every answer.
 type untrusted struct {
 	recipes.Client
 	text   string // in each string and error

@@ -19,8 +19,8 @@ import (
 )
 
 // TestUpgradePlugin replaces the plugins of a holder, two waiters, a leader and a consumer by
-// another build, on a real server. Their commands run on, with the same tokens. A plugin that
-// cannot be used changes nothing.
+// another build, on a real server. Their commands keep running, with the same tokens. A
+// plugin that cannot be used changes nothing.
 func TestUpgradePlugin(t *testing.T) {
 	u := &upgrading{T: t, dir: t.TempDir(), servers: ensembletest.Shared(t).Connect(), chroot: fmt.Sprintf("/upgrade-plugin-%d", time.Now().UnixNano())}
 	u.env = append(os.Environ(), "TMPDIR="+t.TempDir(), "XDG_RUNTIME_DIR=/none", "HOME="+t.TempDir(), "ZKRECIPES_CONFIG=", "ZKRECIPES_SERVERS="+u.servers,
@@ -89,7 +89,7 @@ func TestUpgradePlugin(t *testing.T) {
 			t.Errorf("%s: %+v", name, got)
 		}
 	}
-	u.install(u.file("v1.0.0")) // the way back
+	u.install(u.file("v1.0.0")) // the downgrade
 	for _, one := range u.upgrade(0, fmt.Sprint(holder.Process.Pid), fmt.Sprint(waiters[0].Process.Pid)) {
 		if one.Old != plugins[one.PID] {
 			t.Errorf("%+v: after the bad plugins, the plugin is not %d", one, plugins[one.PID])

@@ -125,7 +125,7 @@ func (r *reader) named(a *hcl.Attribute) string {
 		return ""
 	}
 	absolute, err := filepath.Abs(r.relative(name))
-	if err != nil { // the working directory is gone: its contents count
+	if err != nil { // the working directory was deleted: use the contents
 		return ""
 	}
 	return absolute

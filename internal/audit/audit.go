@@ -18,10 +18,10 @@ import (
 
 // Config says what to audit.
 type Config struct {
-	Path     string                  // lines at it and below it, as the server sees the path: with the chroot
-	Hold     func(Hold) error        // is called at the end of each hold, and at the end of the logs; nil: no one
+	Path     string                  // the audit covers lines at and below it; as the server sees the path: with the chroot
+	Hold     func(Hold) error        // called at the end of each hold and, for the remaining holds, at the end of the logs; may be nil
 	Writes   []Write                 // of the application, to check
-	Progress func(read, total int64) // bytes of the logs, after each record and each log; nil: no one
+	Progress func(read, total int64) // called after each record and each log, with bytes of the logs; may be nil
 }
 
 // Write is a write of the application to its store, with the token that it was made with.

@@ -15,8 +15,8 @@ import (
 	"github.com/zkrecipes/zkrecipes/internal/txnlog"
 )
 
-// history writes a log. Each step is a transaction of a session at a time in milliseconds. Its words
-// are "+/l/lock-0000000001" (an ephemeral creation), "*/l=data" (a persistent one),
+// history writes a log. Each step is a transaction of a session, at a time given in milliseconds.
+// Its words are "+/l/lock-0000000001" (an ephemeral creation), "*/l=data" (a persistent one),
 // "=/l/lock-0000000001=data" (a change of data), "-/l/lock-0000000001" (a deletion), "close" and
 // "expire". The last two have "=/l/lock-0000000001" if the server logs what it deletes.
 type history struct{ *logtest.Log }
@@ -145,7 +145,7 @@ func TestTheDataOfAHold(t *testing.T) {
 	}
 }
 
-// TestWhoHeldWhen: the holds of each recipe, and what is wrong with them.
+// TestWhoHeldWhen: the holds of each recipe, and their violations.
 func TestWhoHeldWhen(t *testing.T) {
 	const guid = "_c_0f8fad5b-d9cb-469f-a165-70867728950e-"
 	const kazoo1, kazoo2, kazoo3, kazoo4 = "0f8fad5bd9cb469fa16570867728950e", "1f8fad5bd9cb469fa16570867728950e", "2f8fad5bd9cb469fa16570867728950e", "3f8fad5bd9cb469fa16570867728950e"

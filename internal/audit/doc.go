@@ -17,7 +17,7 @@
 // twice, and who broke a hold.
 //
 // A log does not show when a client noticed its grant, or the loss of it. A process that was
-// paused can go on working after its session has expired. Only its writes show that: see
+// paused can continue after its session has expired. Only its writes show that: see
 // [Config.Writes].
 //
 // Times are those of the leader's clock. They can jump when the leader changes, so the order is

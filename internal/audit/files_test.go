@@ -84,8 +84,8 @@ func TestWhatTheFilesDoNotShow(t *testing.T) {
 	}
 }
 
-// TestTheGrantsOfASnapshot: when they were is unknown, so they are not counted, whatever ends them. A
-// contender that a snapshot shows beside another may have been refused.
+// TestTheGrantsOfASnapshot: their times are unknown, so they are not counted, whatever ends them. A
+// contender that a snapshot shows beside another one may have been refused.
 func TestTheGrantsOfASnapshot(t *testing.T) {
 	node := func(name string, session, zxid, ms int64) txnlog.Node {
 		return txnlog.Node{Path: []byte("/l/" + name), Czxid: zxid, Mzxid: zxid, Ctime: start + ms, EphemeralOwner: session}
@@ -111,7 +111,7 @@ func TestTheGrantsOfASnapshot(t *testing.T) {
 	}
 }
 
-// The owner of a container, and of a znode with a time to live, is no session.
+// The owner field of a container, or of a znode with a time to live, is not a session.
 func TestAContainerOfASnapshotBelongsToNoSession(t *testing.T) {
 	for _, owner := range []int64{-1 << 63, -1<<56 | 1000} {
 		snapshot := logtest.Snapshot(1, 1000, txnlog.Node{Path: []byte("/l/" + l1), Czxid: 2, EphemeralOwner: owner})
@@ -135,7 +135,7 @@ func TestManyGapsAreBounded(t *testing.T) {
 	}
 }
 
-// TestBadInputIsRefused with an error that names the file and what is wrong.
+// TestBadInputIsRefused: the error names the file and what is wrong.
 func TestBadInputIsRefused(t *testing.T) {
 	good := from(0, "0 1 +/l/"+l1).Bytes
 	for _, tt := range []struct {
@@ -163,7 +163,7 @@ func TestBadInputIsRefused(t *testing.T) {
 	}
 }
 
-// TestADataDirIsFound by its version-2, and single files by their names.
+// TestADataDirIsFound: a directory by its version-2, single files by their names.
 func TestADataDirIsFound(t *testing.T) {
 	dir := t.TempDir()
 	version2 := filepath.Join(dir, "version-2")
@@ -184,7 +184,7 @@ func TestADataDirIsFound(t *testing.T) {
 	}
 }
 
-// TestTheProgressIsThatOfAllLogs, in bytes, with the zeros at their ends.
+// TestTheProgressIsThatOfAllLogs: in bytes, including the zeros at their ends.
 func TestTheProgressIsThatOfAllLogs(t *testing.T) {
 	zeros := make([]byte, 100)
 	one, two := from(0, "0 1 */l", "0 1 +/l/"+l1).Bytes, from(2, "10 2 +/l/"+l2).Bytes
@@ -274,7 +274,7 @@ func TestWhoWroteWasNotRefused(t *testing.T) {
 	}
 }
 
-// TestAnOverlapIsAsLongAsBothHeld, and is reported at its beginning.
+// TestAnOverlapIsAsLongAsBothHeld: it is reported at its beginning.
 func TestAnOverlapIsAsLongAsBothHeld(t *testing.T) {
 	r, _ := auditOf(t, from(0, "0 1 +/l/"+l1, "10 2 +/l/n_0000000002", "500 1 close", "3000 2 close"), "/l")
 	if len(r.Violations) != 1 || r.Violations[0].Zxid != 2 || !strings.Contains(r.Violations[0].Text, "for 490ms") {
@@ -292,13 +292,13 @@ func TestOnlyThePathIsAudited(t *testing.T) {
 	}
 }
 
-// TestQuantiles keep a thousandth of a long duration.
+// TestQuantiles: the quantiles of long durations are exact to a thousandth.
 func TestQuantiles(t *testing.T) {
 	var d audit.Durations
 	for i := range int64(10_001) {
 		d.Add(i * 100)
 	}
-	d.Add(-5) // the clock went back
+	d.Add(-5) // the clock was set back
 	for q, want := range map[float64]time.Duration{0: 0, 0.5: 500 * time.Second, 0.99: 990 * time.Second, 1: 1000 * time.Second} {
 		if got := d.Quantile(q); got > want || got < want-want/500 {
 			t.Errorf("%v: %v, want %v", q, got, want)

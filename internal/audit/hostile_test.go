@@ -18,7 +18,7 @@ import (
 	"github.com/zkrecipes/zkrecipes/internal/txnlog"
 )
 
-// TestANegativeZxidEndsALog with a gap. What was before it is audited.
+// TestANegativeZxidEndsALog: the report has a gap, and what was before it is audited.
 func TestANegativeZxidEndsALog(t *testing.T) {
 	h := from(0, "0 1 +/l/"+l1)
 	h.Record(txnlog.Header{Type: txnlog.SetData, Zxid: math.MinInt64 + 7}, []byte{0, 0, 0, 1, '/', 0, 0, 0, 0})
@@ -28,7 +28,7 @@ func TestANegativeZxidEndsALog(t *testing.T) {
 }
 
 // TestAClockThatIsWrong: every report can be written, and names the transaction. The order is that
-// of the zxids, so what was granted is audited.
+// of the zxids, so the grants are audited.
 func TestAClockThatIsWrong(t *testing.T) {
 	for ms, want := range map[int64]string{math.MaxInt64: "9999-12-31T23:59:59.999Z", 253_402_300_800_000: "9999-12-31T23:59:59.999Z", -1: "1970-01-01T00:00:00.000Z", math.MinInt64: "1970-01-01T00:00:00.000Z"} {
 		for _, snapshot := range []bool{false, true} {
@@ -57,7 +57,7 @@ func TestAClockThatIsWrong(t *testing.T) {
 	}
 }
 
-// TestLongDurations, of more than 292 years, are not negative.
+// TestLongDurations: durations of more than 292 years are not negative.
 func TestLongDurations(t *testing.T) {
 	h := from(0, "0 1 +/l/"+l1, "1 2 +/l/"+l2)
 	h.step(math.MaxInt64-start, 1, "expire")
@@ -71,7 +71,7 @@ func TestLongDurations(t *testing.T) {
 	}
 }
 
-// TestATimelineOfAnyLengthEnds, and a hold that ends before its grant is visible.
+// TestATimelineOfAnyLengthEnds: a hold that ends before its grant is visible.
 func TestATimelineOfAnyLengthEnds(t *testing.T) {
 	var timeline audit.Timeline
 	for _, ms := range []int64{0, math.MaxInt64} {
@@ -85,7 +85,8 @@ func TestATimelineOfAnyLengthEnds(t *testing.T) {
 }
 
 // allocated returns how many bytes the audit of a snapshot with these znodes allocates in all. It
-// counts what was freed too, so it is a bound of the memory in use, and no matter of chance.
+// also counts what was freed, so it bounds the memory in use, and does not depend on the
+// collector.
 func allocated(t *testing.T, nodes []txnlog.Node) uint64 {
 	dir := t.TempDir()
 	must.Do(t, os.WriteFile(filepath.Join(dir, fmt.Sprintf("snapshot.%x", len(nodes))), logtest.Snapshot(1, 1000, nodes...), 0o644))
@@ -101,7 +102,8 @@ func allocated(t *testing.T, nodes []txnlog.Node) uint64 {
 	return after.TotalAlloc - before.TotalAlloc
 }
 
-// TestMemoryDoesNotGrowWithASnapshot, neither with the number of other znodes, nor with data.
+// TestMemoryDoesNotGrowWithASnapshot: neither with the number of other znodes, nor with their
+// data.
 func TestMemoryDoesNotGrowWithASnapshot(t *testing.T) {
 	make := func(n, size int, path string) (all []txnlog.Node) {
 		data := bytes.Repeat([]byte("x"), size)

@@ -169,7 +169,7 @@ func (a *auditor) create(path string, data []byte, ephemeral bool) {
 }
 
 // claims reports whether the transaction replaces another znode of the contender by this one, as a
-// claim of a priority lock does. It takes over when the contender has joined.
+// claim of a priority lock does. If so, it copies from that znode when the contender joined.
 func (a *auditor) claims(c *contender) bool {
 	for _, g := range a.gone {
 		if g.line == c.line && g.sequence == c.sequence && g.session == c.session && g.recipe == priorityLock {

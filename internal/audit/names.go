@@ -103,7 +103,8 @@ func (c *contender) ahead(other *contender) bool {
 }
 
 // needed returns what the audit needs of a znode's data. ok is false if it needs nothing of the
-// znode, as of almost all in a snapshot. It does not allocate in proportion to the data.
+// znode, which holds for almost all znodes in a snapshot. It does not allocate in proportion to
+// the data.
 func needed(path, data []byte, ephemeral bool) (part []byte, ok bool) {
 	name := string(path)
 	base := gopath.Base(name)

@@ -29,7 +29,8 @@ var update = flag.Bool("update", false, "record testdata/audit again")
 // turn waits for a grant, and returns it with the function that gives it back.
 type turn func(context.Context) (recipes.Grant, func(context.Context) error, error)
 
-// queues are the wait queues of each recipe in each dialect, with what the audit must call them.
+// queues are the wait queues of each recipe in each dialect, with the names that the audit must
+// give them.
 var queues = []struct {
 	path, kind, dialect string
 	at                  func(s recipes.Client, path string, joined func(recipes.Place)) turn

@@ -132,7 +132,7 @@ func (h Hold) Queue() string { return queueName(h.Line, h.Dialect, h.Kind) }
 // Checks is the result of comparing the application's writes with the holds.
 type Checks struct {
 	Writes  int `json:"writes"`
-	Held    int `json:"held"`    // made while the hold of that token stood
+	Held    int `json:"held"`    // made while the hold of that token existed
 	Early   int `json:"early"`   // before the grant: the clocks differ
 	Late    int `json:"late"`    // after the end of the hold
 	Unknown int `json:"unknown"` // with a token of no hold in the logs
@@ -161,11 +161,11 @@ func (d *Durations) Add(ms int64) {
 // Count returns how many durations were added.
 func (d *Durations) Count() int { return d.n }
 
-// Quantile returns the smallest duration that is not below the part q of all. 1 is the largest.
-// Above 292 years it is the largest time.Duration.
+// Quantile returns the smallest duration that the fraction q of all durations do not exceed.
+// Quantile(1) is the largest. Above 292 years it is the largest time.Duration.
 func (d *Durations) Quantile(q float64) time.Duration { return milliseconds(d.quantile(q)) }
 
-// milliseconds converts a duration. It returns the largest one instead of one that is too large.
+// milliseconds converts a duration, and caps it at the largest time.Duration.
 func milliseconds(ms int64) time.Duration {
 	if ms > math.MaxInt64/int64(time.Millisecond) {
 		return math.MaxInt64

@@ -8,9 +8,9 @@ import (
 	"time"
 )
 
-// Timeline collects holds for a page that shows them over time. It keeps how long each line was held
-// in each of 1,024 spans of time, and merges spans when the logs go on. So its memory does not grow
-// with the number of holds.
+// Timeline collects holds for a page that shows them over time. It keeps how long each line was
+// held in each of 1,024 spans of time, and merges spans when the logs are longer. So its memory
+// does not grow with the number of holds.
 //
 // gonum.org/v1/plot was tried for the strips. It adds eight megabytes to the tool, needs a plotter of
 // our own, and cannot name a holder under the mouse.
@@ -124,7 +124,7 @@ func (s *strip) bars(span int64, most int) (all []bar) {
 	return all
 }
 
-// WriteHTML writes the report as a page that needs nothing else.
+// WriteHTML writes the report as a self-contained page.
 func (t *Timeline) WriteHTML(w io.Writer, r *Report) error {
 	for _, h := range t.open {
 		h.Ended, h.EndedBy = r.To.Time, "open"

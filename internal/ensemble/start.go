@@ -172,6 +172,6 @@ func pickPorts(n int) ([]int, error) {
 
 func (h Host) address(port int) string { return net.JoinHostPort(h.IP, strconv.Itoa(port)) }
 
-// errPortTaken says that a server could not start because another process listens on one
+// errPortTaken means that a server could not start because another process listens on one
 // of its ports.
 var errPortTaken = errors.New("port taken")

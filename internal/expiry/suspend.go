@@ -6,12 +6,12 @@ import (
 )
 
 // Clock remembers when the machine was suspended since the clock was made. Go's monotonic clock
-// stands then, so what was measured by it is older than it seems. All methods are safe for concurrent
-// use.
+// stops during a suspension, so a time measured by it is older than it seems. All methods are safe
+// for concurrent use.
 //
 // On Linux the time comes from the system's CLOCK_BOOTTIME. Elsewhere a jump of the wall clock
-// against the monotonic one counts as a suspension. A pause of a whole virtual machine is not noticed
-// if its clocks do not tell.
+// against the monotonic one counts as a suspension. A pause of a whole virtual machine is not
+// noticed if its clocks do not show it.
 type Clock struct {
 	total func() time.Duration // for how long the machine has been suspended, in all
 
@@ -39,13 +39,13 @@ func NewWith(total func() time.Duration) *Clock {
 	return &Clock{total: total, seen: max(total(), total(), total())}
 }
 
-// rest is how long, by the monotonic clock, Slept relies on what it has seen. Each grant calls Slept
-// several times, and reading the system's clocks costs ten times as much as the rest.
+// rest is for how long, by the monotonic clock, Slept reuses its last reading. Each grant calls
+// Slept several times, and reading the system's clocks costs ten times as much as the rest.
 const rest = time.Millisecond
 
-// Slept returns for how long the machine was suspended after t. It returns too much if t lies between
-// the end of a suspension and the first look after it. It may return too little for a millisecond
-// after the machine wakes.
+// Slept returns for how long the machine was suspended after t. It returns too much if t lies
+// between the end of a suspension and the first reading after it. It may return too little for a
+// millisecond after the machine wakes.
 func (c *Clock) Slept(t time.Time) (slept time.Duration) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -60,7 +60,7 @@ func (c *Clock) Slept(t time.Time) (slept time.Duration) {
 	return slept
 }
 
-// look notices a suspension since the last look. The caller holds the mutex.
+// look notices a suspension since the last call of look. The caller holds the mutex.
 func (c *Clock) look(now time.Time) {
 	c.looked = now
 	total := c.total()
@@ -77,9 +77,9 @@ func (c *Clock) look(now time.Time) {
 	}
 }
 
-// OnWake calls f soon after each suspension, and perhaps when somebody sets the clock. f must
-// return soon. Where the system does not tell, f is never called. A goroutine runs until stop was
-// called for each OnWake.
+// OnWake calls f soon after each suspension, and perhaps when the clock is set. f must return
+// soon. On a system without such a notification, f is never called. A goroutine runs until stop
+// was called for each OnWake.
 func OnWake(f func()) (stop func()) {
 	wakes.mu.Lock()
 	defer wakes.mu.Unlock()
@@ -104,7 +104,7 @@ func OnWake(f func()) (stop func()) {
 	}
 }
 
-// wakes has who waits for the end of a suspension.
+// wakes holds the functions to call at the end of a suspension.
 var wakes callers
 
 type callers struct {

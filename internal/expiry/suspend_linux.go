@@ -10,12 +10,13 @@ import (
 
 const (
 	shortest = 10 * time.Millisecond
-	// drifts: both clocks have one rate, so nothing grows but by a suspension.
+	// drifts is false because both clocks run at one rate: only a suspension moves them apart.
 	drifts = false
 )
 
-// total reads the clock that stands last. If other processes run between the two, or the machine is
-// suspended just there, the result is too small, and the next call sees more.
+// total reads last the clock that stops during a suspension. If other processes run between the
+// two, or the machine is suspended just there, the result is too small, and the next call sees
+// more.
 func total() time.Duration {
 	boot := clock(unix.CLOCK_BOOTTIME)
 	return boot - clock(unix.CLOCK_MONOTONIC)

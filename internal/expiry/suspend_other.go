@@ -7,7 +7,7 @@ import "time"
 const (
 	// shortest is longer than the steps by which the wall clock is usually corrected.
 	shortest = 500 * time.Millisecond
-	// drifts: the wall clock is corrected a little all the time.
+	// drifts is true because the wall clock is corrected all the time.
 	drifts = true
 )
 

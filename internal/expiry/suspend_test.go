@@ -22,7 +22,7 @@ func TestWhatWasBeforeASuspensionIsOlder(t *testing.T) {
 			}
 		}
 		suspend := func(lasts time.Duration) {
-			time.Sleep(rest) // otherwise it is noticed later
+			time.Sleep(rest) // before that, the last reading is reused
 			slept += lasts
 		}
 		is(before, 0)
@@ -30,7 +30,7 @@ func TestWhatWasBeforeASuspensionIsOlder(t *testing.T) {
 		is(before, 0)
 		suspend(1)
 		is(before, shortest)
-		time.Sleep(time.Nanosecond) // the monotonic clock goes on
+		time.Sleep(time.Nanosecond) // the monotonic clock advances
 		between := time.Now()
 		is(between, 0)
 		suspend(time.Minute)
@@ -43,7 +43,7 @@ func TestWhatWasBeforeASuspensionIsOlder(t *testing.T) {
 			is(time.Now(), time.Second)
 		}
 		is(before, shortest+time.Minute+2*kept*time.Second)
-		slept += time.Hour // just after a look
+		slept += time.Hour // just after a reading
 		is(before, shortest+time.Minute+2*kept*time.Second)
 		time.Sleep(rest)
 		is(before, shortest+time.Minute+2*kept*time.Second+time.Hour)

@@ -22,7 +22,7 @@ const most = 64 << 20
 // Dial connects to an address.
 type Dial func(ctx context.Context, network, addr string) (net.Conn, error)
 
-// Dialer returns how to connect with cfg, or without TLS if cfg is nil.
+// Dialer returns a Dial that uses TLS with cfg, or no TLS if cfg is nil.
 func Dialer(cfg *tls.Config) Dial {
 	if cfg == nil {
 		return new(net.Dialer).DialContext

@@ -17,8 +17,8 @@ import (
 	"github.com/zkrecipes/zkrecipes/recipes/zookeeper"
 )
 
-// The catalog has each method of each recipe that returns a grant, and each method by which such a
-// grant is given back exists.
+// The catalog has each method of each recipe that returns a grant, and each method that gives such
+// a grant back exists.
 func TestEveryGrantIsInTheCatalog(t *testing.T) {
 	contract, gives := map[string]bool{}, map[string]bool{}
 	grant := reflect.TypeFor[recipes.Grant]()
@@ -51,8 +51,8 @@ func TestEveryGrantIsInTheCatalog(t *testing.T) {
 	}
 }
 
-// Each way grants with its marker, lists its contender and gives the grant back. It has the
-// dialects that the catalog says, and no other.
+// Each way grants with its marker, lists its contender and gives the grant back. It has
+// exactly the dialects in the catalog.
 func TestEachWayIsAsTheCatalogSays(t *testing.T) {
 	ctx := zktest.Bounded(t)
 	s := must.Get(zookeeper.Open(ctx, recipes.SessionConfig{Servers: []string{zktest.Embedded(t).Addr()}}))(t)

@@ -25,8 +25,8 @@ import (
 // Is reports whether all of text is printable.
 func Is(text string) bool { return Line(text) == text }
 
-// Line returns text with escapes for what is not printable, also for line breaks and tabs. So the
-// text cannot look like two lines or two cells of a table.
+// Line returns text with escapes for what is not printable, including line breaks and tabs. So
+// the text cannot look like two lines or two cells of a table.
 func Line(text string) string { return escaped(text, "", inGo) }
 
 // Text is Line, but keeps newlines and tabs, for text that has a layout.

@@ -22,7 +22,7 @@ func TestTheTimeOfAProcessIncludesEndedThreads(t *testing.T) {
 	}
 }
 
-// spentThread works on a thread that ends soon after, as its goroutine is locked to it.
+// spentThread works on a thread that ends soon after, because its goroutine is locked to it.
 func spentThread(work time.Duration) (thread int) {
 	done := make(chan int)
 	go func() {

@@ -246,7 +246,7 @@ func TestNothingPassesADelayThatWasCut(t *testing.T) {
 		}
 		r.Cut()
 		if time.Since(begun) >= roundTrip {
-			continue // a busy machine cut it after the answer
+			continue // on a busy machine it was cut after the answer
 		}
 		if n, err := conn.Read(make([]byte, 1)); err == nil {
 			t.Errorf("%d bytes passed a relay that was cut", n)

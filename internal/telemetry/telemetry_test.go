@@ -91,8 +91,8 @@ func TestASourceThatHangsDelaysACollectionOnce(t *testing.T) {
 	}
 }
 
-// A session that is closed is read once more. That ends with the caller's context, also if a
-// collection is reading the session, and waits for no other session.
+// A session that is closed is read once more. The read ends with the caller's context, even
+// if a collection is reading the session, and waits for no other session.
 func TestAReadWaitsForNoOtherSession(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		m := must.Get(telemetry.NewMeters(sdkmetric.NewMeterProvider()))(t)

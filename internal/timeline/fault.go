@@ -142,7 +142,8 @@ func Order(faults []Fault) error {
 	return nil
 }
 
-// End returns when the last killed server is started again, or the last holder is cut off.
+// End returns the time at which the last killed server is started again, or the last holder is
+// cut off.
 func End(faults []Fault) (last time.Duration) {
 	for _, f := range faults {
 		last = max(last, f.At+f.Restart)

@@ -91,7 +91,7 @@ func at(ms int) time.Duration { return time.Duration(ms) * time.Millisecond }
 func TestTheSeriesHasEachSecondAndTheGapAfterEachFault(t *testing.T) {
 	r := timeline.NewRecorder(6500 * time.Millisecond)
 	faults := parsed(t, "leader@1s", "holder@3s", "follower@5s")
-	r.Grant(at(600), at(300), -1) // what came before the first grant is no gap
+	r.Grant(at(600), at(300), -1) // the time before the first grant is not a gap
 	r.Grant(at(700), at(10), at(2))
 	r.Grant(at(750), at(30), at(4))
 	n := r.Fault(at(1000), faults[0])
@@ -100,7 +100,7 @@ func TestTheSeriesHasEachSecondAndTheGapAfterEachFault(t *testing.T) {
 	r.Back(at(2600), n)
 	r.Grant(at(2700), at(1), at(1))
 	r.Fault(at(3000), faults[1])
-	r.Grant(at(2990), at(1), at(1)) // recorded late: it is not the end of the gap
+	r.Grant(at(2990), at(1), at(1)) // recorded late, so it does not end the gap
 	r.Lost(at(4500))
 	r.Lost(at(4500))
 	r.Fault(at(5000), faults[2])

@@ -24,8 +24,8 @@ import (
 
 var update = flag.Bool("update", false, "record the files of the installed ZooKeeper in testdata")
 
-// TestTheFilesOfARealServer: a server writes its files, and what is read from them is what the
-// clients have done. With -update the files go to testdata, for TestGoldenFiles.
+// TestTheFilesOfARealServer: a server writes its files, and they contain what the clients have
+// done. With -update the files go to testdata, for TestGoldenFiles.
 func TestTheFilesOfARealServer(t *testing.T) {
 	ensembletest.Require(t)
 	cfg := ensembletest.Quick(1)
@@ -76,8 +76,8 @@ func record(t *testing.T, golden string, written []string) {
 	must.Do(t, os.WriteFile(filepath.Join(golden, "content.txt"), dump(t, written), 0o644))
 }
 
-// TestAReconfigurationOfARealServer: an operator removes a server from an ensemble between two turns
-// of a lock. The log of another server has that as a change of /zookeeper/config.
+// TestAReconfigurationOfARealServer: an operator removes a server from an ensemble between two
+// turns of a lock. The log of another server records that as a change of /zookeeper/config.
 func TestAReconfigurationOfARealServer(t *testing.T) {
 	ensembletest.Require(t)
 	if version := must.Get(ensemble.Find())(t).Version; strings.HasPrefix(version, "3.4.") {
@@ -114,8 +114,8 @@ func TestAReconfigurationOfARealServer(t *testing.T) {
 	}
 }
 
-// TestGoldenFiles reads the files that servers of four versions have written, two of them also after
-// a reconfiguration.
+// TestGoldenFiles reads the files that servers of four versions have written, two of them after a
+// reconfiguration too.
 func TestGoldenFiles(t *testing.T) {
 	versions := must.Get(filepath.Glob(filepath.Join("testdata", "3.*")))(t)
 	if len(versions) < 6 {

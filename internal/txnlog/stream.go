@@ -26,8 +26,8 @@ var ErrTorn = errors.New("the last record is torn")
 // it.
 var ErrCorrupt = errors.New("the record is corrupt")
 
-// Open reads the header of a file. One of log and snapshot is not nil, unless the file is empty,
-// as a log is that was created just before a crash: then the error is io.EOF.
+// Open reads the header of a file. Exactly one of log and snapshot is not nil. If the file is
+// empty, like a log that was created just before a crash, the error is io.EOF.
 func Open(r io.Reader) (log *Log, snapshot *Snapshot, err error) {
 	s := newStream(r)
 	first, err := s.buffered.Peek(1)
@@ -103,8 +103,8 @@ func (s *stream) take(n int) ([]byte, error) {
 	return taken, err
 }
 
-// decompress makes the stream one of the content, if the file is compressed. Servers since 3.6
-// compress snapshots with gzip or Snappy if they are configured to.
+// decompress makes the stream read the decompressed content, if the file is compressed.
+// Servers since 3.6 compress snapshots with gzip or Snappy if they are configured to.
 func (s *stream) decompress() error {
 	magic, _ := s.buffered.Peek(8)
 	switch {

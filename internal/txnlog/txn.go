@@ -30,7 +30,7 @@ const (
 // Change is one change of a transaction. Its slices are valid until the next record is read.
 type Change struct {
 	// Type is Create for every kind of creation, and Delete for every kind of deletion. SetData
-	// stands for Reconfig too. It is never Multi or Error.
+	// includes Reconfig. It is never Multi or Error.
 	Type      Type
 	Path      []byte
 	Data      []byte   // of Create and SetData; nil for null

@@ -91,8 +91,8 @@ func TestAChangeOfTheACL(t *testing.T) {
 	}
 }
 
-// A server allocates its log in advance. What ends before the zeros, or with the file, is torn at
-// most in its last record.
+// A server allocates its log in advance. If a log ends before the zeros, or with the file, at
+// most its last record is torn.
 func TestALogEndsWithZerosOrWithATornRecord(t *testing.T) {
 	log := logtest.NewLog(0)
 	log.Txn(1, 1, create)
@@ -239,7 +239,7 @@ func FuzzChanges(f *testing.F) {
 	})
 }
 
-// TestANegativeZxidIsCorrupt, although the checksum is right: no server writes one.
+// TestANegativeZxidIsCorrupt: although the checksum is right, because no server writes one.
 func TestANegativeZxidIsCorrupt(t *testing.T) {
 	log := logtest.NewLog(0)
 	log.Txn(1, 1, create)
@@ -262,8 +262,8 @@ func zeros(t *testing.T, beginning []byte, n int) []byte {
 	return zipped.Bytes()
 }
 
-// TestALengthInACompressedFileIsBounded: a small file does not fill the memory. What was allocated
-// is counted, and not what is live, so the collector does not matter.
+// TestALengthInACompressedFileIsBounded: a small file does not fill the memory. The test counts
+// allocated memory, not live memory, so the collector does not matter.
 func TestALengthInACompressedFileIsBounded(t *testing.T) {
 	const size = 256 << 20
 	length := []byte{size >> 24, 0, 0, 0}

@@ -23,7 +23,7 @@ const conformance = "../../testdata/conformance"
 // other scripts, uses ids too.
 var countsTransactions = map[string]bool{"zxids": true, "multi": true}
 
-// since names the scripts that earlier releases do not answer.
+// since maps a script to the first release that answers it.
 var since = map[string]zkserver.Release{"checkalone": zkserver.Release39}
 
 // TestConformance compares this server, as each release, with the golden transcripts of
@@ -136,8 +136,8 @@ func record(t *testing.T, name, version, transcript string) {
 	must.Do(t, os.WriteFile(files[0], []byte(transcript), 0o666))
 }
 
-// A session that a script left would expire later and use a transaction id while another
-// script runs.
+// A session that a script left behind would expire later and use a transaction id while
+// another script runs.
 func TestScriptsLeaveNoSession(t *testing.T) {
 	s := must.Get(zkserver.Listen(zkserver.Config{MaxSessionTimeout: time.Minute}))(t)
 	defer s.Close()

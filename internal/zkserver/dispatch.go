@@ -52,7 +52,7 @@ func (s *Server) enqueue(t task) {
 }
 
 // drain runs t and the requests in the queue behind it. If a fault holds a request back,
-// another goroutine continues, and the reader goes on reading so that the session does not
+// another goroutine continues, and the reader continues, so that the session does not
 // expire.
 func (s *Server) drain(q *queue, t task) {
 	for {

@@ -19,12 +19,11 @@ type Request struct {
 // Fault is what goes wrong with one request. The zero value is no fault. Fields can be
 // combined. If two of them contradict each other, the first in this list applies.
 type Fault struct {
-	// Hold delays the request until the channel is closed. Later requests of
-	// the same session wait behind it, also those of a later connection, as in
-	// ZooKeeper's pipeline. Other sessions are not delayed. The session gets no
-	// answer, not even to pings, but each packet of its client still keeps it alive.
-	// If the connection ends while the request is held, the request is still
-	// executed, unless the session has ended.
+	// Hold delays the request until the channel is closed. Later requests of the same
+	// session wait behind it, even those of a later connection, as in ZooKeeper's pipeline.
+	// Other sessions are not delayed. The session gets no answer, not even to pings, but
+	// each packet of its client still keeps it alive. If the connection ends while the
+	// request is held, the request is still executed, unless the session has ended.
 	Hold <-chan struct{}
 	// ExpireBefore expires the session instead of executing the request, and
 	// closes the connection. A client that reconnects learns of the expiry.

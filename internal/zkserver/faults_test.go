@@ -352,7 +352,7 @@ func TestAHeldWriteWaitsForTheFollowersReturn(t *testing.T) {
 }
 
 // A write is held back at a follower while its session moves to the leader. The leader refuses it,
-// also if the session has come back to the follower.
+// even if the session has come back to the follower.
 func TestAHeldWriteOfASessionThatMovedIsRefused(t *testing.T) {
 	for _, back := range []bool{false, true} {
 		simulate(t, func(t *testing.T, s *zkserver.Server) {

@@ -17,7 +17,7 @@ import (
 //     accepts no new connection. Writes and syncs wait, and so do the events of the
 //     leader's changes. (Reads return the leader's current state, until
 //     [Follower.Lag] is called.)
-//   - It can be late: cut off, but for the sessions of new connections. They read an old state.
+//   - It can be late: cut off, but with new connections, whose sessions read an old state.
 //   - It can crash before it has reported to the leader.
 type Follower struct {
 	srv *Server

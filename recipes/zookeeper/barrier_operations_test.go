@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"strings"
 	"testing/synctest"
-	"time"
 
 	"github.com/zkrecipes/zkrecipes/internal/testing/must"
 	"github.com/zkrecipes/zkrecipes/internal/testing/zktest"
@@ -60,12 +59,12 @@ func (s *stage) enters(ctx context.Context, in recipes.Recipes, d recipes.Dialec
 	return entered
 }
 
-// leaveBoth has two members leave.
+// leaveBoth makes two members leave.
 func (s *stage) leaveBoth(one, two recipes.Passage) error {
 	return s.acts(s.ctx, one.Leave, func() error { s.start(two.Leave); return nil })
 }
 
-// passTogether has two members of the other session enter and leave.
+// passTogether makes two members of the other session enter and leave.
 func (s *stage) passTogether(d recipes.Dialect) error {
 	one := s.enters(s.ctx, s.other, d)
 	synctest.Wait()
@@ -77,9 +76,9 @@ func (s *stage) passTogether(d recipes.Dialect) error {
 	return s.leaveBoth(a, b)
 }
 
-// entering has the victim enter, before another member or after it. If the victim fails, the
-// other member gives up. If it has entered with the znode that the victim left, it leaves
-// alone.
+// entering makes the victim enter, before another member or after it. If the victim fails,
+// the other member gives up. If it has entered with the znode that the victim left, it
+// leaves alone.
 func (s *stage) entering(d recipes.Dialect, first bool) doing {
 	var mine, theirs arrival
 	var others <-chan arrival
@@ -127,34 +126,16 @@ func (s *stage) entering(d recipes.Dialect, first bool) doing {
 		}
 		return s.passTogether(d)
 	}
-	if s.host == nil {
-		return do
-	}
-	// If the plugin dies before it has reported the znode, the victim joins again. The other member
-	// may have entered with the first znode, and the victim waits for the next round.
-	enter := do.act
-	do.act = func(ctx context.Context) error {
-		entered := zktest.GoDo(ctx, enter)
-		select {
-		case err := <-entered:
-			return err
-		case <-time.After(time.Minute):
-		}
-		s.ok(leave())
-		waiting, giveUp = context.WithCancel(s.ctx)
-		s.ok(come())
-		return <-entered
-	}
 	return do
 }
 
-// leaving has the victim leave, before the other member or after it.
+// leaving makes the victim leave, before the other member or after it.
 func (s *stage) leaving(d recipes.Dialect, first bool) doing {
 	one, two := s.enters(s.ctx, s.victim, d), s.enters(s.ctx, s.other, d)
 	mine, theirs := <-one, <-two
 	s.ok(errors.Join(mine.err, theirs.err))
 	leave := func() error { s.start(theirs.Leave); return nil }
-	do := doing{act: mine.Leave, happen: leave, lost: []error{recipes.ErrNotHeld}, dropped: recipes.ErrNotHeld}
+	do := doing{act: mine.Leave, happen: leave, lost: []error{recipes.ErrNotHeld}}
 	if !first {
 		s.ok(leave())
 		do.happen = nil
@@ -189,10 +170,9 @@ func doubleBarrierOperations() (all []operation) {
 		one("Passage.Leave", func(s *stage) doing {
 			p := inside(s, s.victim)
 			return doing{
-				act:     p.Leave,
-				lost:    []error{recipes.ErrNotHeld},
-				dropped: recipes.ErrNotHeld,
-				denied:  []denial{{znode: stagePath, perms: noDelete}},
+				act:    p.Leave,
+				lost:   []error{recipes.ErrNotHeld},
+				denied: []denial{{znode: stagePath, perms: noDelete}},
 				between: []meddling{
 					{name: "ready goes", at: zktest.Op(zkserver.OpMulti), do: func() error { return s.remove(stagePath + "/ready") }},
 					{name: "its znode goes", at: zktest.Op(zkserver.OpMulti), do: func() error { return s.remove(p.Znode()) }},

@@ -15,8 +15,9 @@ import (
 	"github.com/zkrecipes/zkrecipes/recipes/zookeeper"
 )
 
-// A path with 60,000 children can be read, and the reads of its children share writes. One read at
-// a time, or work that grows with the square of the number, ended in the caller's timeout.
+// A path with 60,000 children can be read, and the reads of its children share writes. Reading
+// them one at a time, or with work that grows with the square of their number, used to exceed the
+// caller's timeout.
 func TestManyChildrenAreReadTogether(t *testing.T) {
 	const children = 60_000
 	zktest.OnEmbedded(t, func(s *zktest.Scene, _ *zkserver.Server) {

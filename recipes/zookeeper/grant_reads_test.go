@@ -13,9 +13,10 @@ import (
 	"github.com/zkrecipes/zkrecipes/recipes"
 )
 
-// A holder reads what the previous holder has written. The event of the release may be all that
-// the session has received since the write when its connection ends and it moves to a server that
-// has not applied the write. Before ZooKeeper 3.9 an event does not say of which transaction it is.
+// A holder reads what the previous holder has written. When its connection ends, the event of the
+// release may be the only thing that the session has received since the write. It may then move to
+// a server that has not applied the write. Before ZooKeeper 3.9 an event does not name its
+// transaction.
 func TestAHolderReadsWhatThePreviousHolderWrote(t *testing.T) {
 	for _, like := range []zkserver.Release{zkserver.Release34, zkserver.Release38, zkserver.Release39} {
 		for _, strategy := range recipes.Strategies() {

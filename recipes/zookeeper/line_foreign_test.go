@@ -200,7 +200,7 @@ func TestAKazooSemaphoreSeesAThirdPartyWhileItWaits(t *testing.T) {
 	})
 }
 
-// The same is true of counters, queues and double barriers.
+// The same applies to counters, queues and double barriers.
 func TestARefusedRecipeLeavesTheDialectOpen(t *testing.T) {
 	for _, tt := range []struct {
 		name, znode, data string

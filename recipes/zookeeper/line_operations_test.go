@@ -14,7 +14,7 @@ import (
 	"github.com/zkrecipes/zkrecipes/recipes"
 )
 
-// heldGrant is a grant, and who has got it in which way.
+// heldGrant is a grant, with its holder and the way by which it was acquired.
 type heldGrant struct {
 	recipes.Grant
 	way    way
@@ -94,8 +94,8 @@ func (s *stage) giveBack(ctx context.Context, g *heldGrant) error {
 	return g.way.GiveBack(ctx, g.Grant)
 }
 
-// fill has the other session acquire all that can be held, and returns a function that gives
-// it back.
+// fill makes the other session acquire all that can be held, and returns a function that
+// gives it back.
 func (st blockedWay) fill(ctx context.Context, s *stage) (release func() error, first *heldGrant, err error) {
 	var all []*heldGrant
 	release = func() (err error) {
@@ -294,7 +294,7 @@ func turnOperation(name string, counts bool) operation {
 	}}
 }
 
-// free has the victim get a grant at once.
+// free makes the victim get a grant at once.
 func (st blockedWay) free(method string, try bool) operation {
 	return operation{method + st.variant + ", free", func(s *stage) doing {
 		var mine *heldGrant
@@ -306,7 +306,7 @@ func (st blockedWay) free(method string, try bool) operation {
 	}}
 }
 
-// between has the victim wait behind a holder, and another contender behind the victim. A victim with
+// between makes the victim wait behind a holder, and another contender behind the victim. A victim with
 // a plugin calls its session when it has joined, and keeps its place.
 func (st blockedWay) between(s *stage) doing {
 	third := s.session()
@@ -363,8 +363,8 @@ func shown(all []recipes.Contender) string {
 	return out
 }
 
-// standing is an operation that asks about a wait queue of three contenders. If only one can
-// be granted, two of them wait for the first.
+// standing is an operation that reads a wait queue of three contenders. If only one can be
+// granted, two of them wait for the first.
 func standing(name string, enter func(ctx context.Context, s *stage, i int) error, ask func(s *stage) func(context.Context) ([]recipes.Contender, error)) operation {
 	return operation{name, func(s *stage) doing {
 		for i := range 3 {

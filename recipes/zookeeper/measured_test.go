@@ -289,7 +289,7 @@ func TestLossesAreMeasuredByReason(t *testing.T) {
 }
 
 // The time until the deadline shrinks while the connection is cut, grows again after a
-// reconnect, and is that of the session which is worst off.
+// reconnect, and is the shortest of all sessions.
 func TestTheTimeUntilTheDeadlineIsMeasured(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		const timeout = 20 * time.Second

@@ -118,8 +118,8 @@ func (f fault) strike(srv *zkserver.Server, s recipes.Session, at int64, cancel,
 var thorough = testall.On()
 
 // sweep calls run without a fault, and then with faults at each of its requests. If not
-// thorough, it injects one of so many faults. At each request and in each test it begins with a
-// different one. run returns how many requests were sent. cases counts the runs with a fault.
+// thorough, it injects only some of the faults. At each request and in each test it begins with
+// a different one. run returns how many requests were sent. cases counts the runs with a fault.
 func sweep(t *testing.T, faults []fault, one int64, cases *atomic.Int64, run func(t *testing.T, f fault, at int64) (requests int64)) {
 	requests := run(t, fault{}, 0)
 	if t.Failed() {
@@ -334,7 +334,6 @@ func (do doing) again(s *stage, happened bool) error {
 	err := s.acts(s.ctx, do.act, happen)
 	switch {
 	case do.stays && (errors.Is(err, recipes.ErrThrottled) || s.host != nil && errors.Is(err, recipes.ErrUnknownOutcome)):
-	case s.host != nil && do.dropped != nil && errors.Is(err, do.dropped):
 	case happened && do.refused != nil:
 		if !errors.Is(err, do.refused) {
 			s.Errorf("again: %v; want %v", err, do.refused)

@@ -43,7 +43,7 @@ func (c *lateEnd) Err() error {
 // moment is one case of an operation.
 type moment struct {
 	write   int64 // the number of the write that gets no answer
-	done    bool  // the server carries the write out all the same
+	done    bool  // the server still carries the write out
 	expires bool  // the session expires; otherwise the call is cancelled
 	look    int32 // the number of the call of Err, counted from the write
 }

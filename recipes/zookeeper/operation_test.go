@@ -51,7 +51,6 @@ type doing struct {
 	once     bool         // act is not repeated if it was carried out
 	refused  error        // act returns it when it is repeated after it was carried out
 	stays    bool         // each later call returns the result of the first one
-	dropped  error        // act returns it when it is repeated after it was cancelled and its plugin has died
 	failed   func() error // prepares act and happen for another run; nil: happen runs once
 
 	end   func() error // gives back the grant of act
@@ -90,7 +89,7 @@ type stage struct {
 	refuse        atomic.Bool // dial refuses connections
 	victim, other recipes.Client
 	started       sync.WaitGroup
-	expires       bool // the server expires the victim's session, which learns of it later
+	expires       bool // the server expires the victim's session, which notices it later
 
 	mu     sync.Mutex
 	grants []*heldGrant
@@ -312,7 +311,7 @@ func givenUp(call, then func(context.Context) error) func(context.Context) error
 	}
 }
 
-// asking is the doing of an operation that only reads.
+// asking builds an operation that only reads.
 func asking[T any](ask func(context.Context) (T, error), show func(T) string) doing {
 	var read T
 	return doing{
@@ -321,7 +320,7 @@ func asking[T any](ask func(context.Context) (T, error), show func(T) string) do
 	}
 }
 
-// granting is the doing of an operation that gets a hold.
+// granting builds an operation that gets a hold.
 func granting[G recipes.Hold](s *stage, acquire func(context.Context) (G, error)) doing {
 	var mine G
 	return doing{

@@ -11,8 +11,8 @@ import (
 )
 
 // A waiter reads, sets a watch, and waits. The awaited event may happen just before any of its
-// requests, and the connection may be lost with that request, or the plugin killed. A watch that is set too late, or
-// on a lost connection, reports no event. The waiter must notice the event all the same.
+// requests, and the connection may be lost with that request, or the plugin killed. A watch that is
+// set too late, or on a lost connection, reports no event. The waiter must still notice the event.
 func TestAnAwaitedEventIsNoticedWheneverItHappens(t *testing.T) {
 	for _, o := range operations() {
 		t.Run(o.name, func(t *testing.T) {

@@ -422,7 +422,7 @@ func boundedOperations() []operation {
 		}
 		return err
 	}
-	// worn puts elements, and has the first one received that many times.
+	// worn puts elements, and receives the first one that many times.
 	worn := func(s *stage, deliveries int, texts ...string) {
 		q := limited(s, s.other, 0)
 		s.ok(q.putting(s.ctx, texts[0]))

@@ -80,7 +80,8 @@ func TestATurnCostsTheSameForAnyNumberOfCallers(t *testing.T) {
 				}
 			})
 			t.Logf("%d callers that are too early: %v", waiters, got)
-			// Each beat of the session reads the path once more, for contenders of other libraries.
+			// Each confirmation of the session reads the path once more, for contenders of other
+			// libraries.
 			if n := int64(waiters); got.Writes != 4*n || got.Reads > 3*n+n/100 || got.Events > 2*n {
 				t.Errorf("%d callers that are too early cost %v; want 4 writes, and at most 3 reads and 2 events, for each", n, got)
 			}

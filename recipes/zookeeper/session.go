@@ -43,8 +43,8 @@ func (d Dialer) Open(ctx context.Context, cfg recipes.SessionConfig) (recipes.Cl
 // Resume resumes a session that another process has served, and its places and holds in
 // ZooKeeper. It is for plugins: give it to them as plugin.Resume.
 //
-// ticket is the ticket that the other process gave for the session. It is a secret.
-// contact is a time at which ZooKeeper's leader is known to have heard from the session.
+// ticket is the ticket that the other process gave for the session. It is a secret. contact
+// is a time at which ZooKeeper's leader is known to have received a request of the session.
 // The other process must have ended, or must have detached the session: ZooKeeper does not
 // prevent two processes from serving one session.
 //
@@ -91,7 +91,7 @@ type zkSession struct {
 	queues *queue.Queues
 }
 
-// in returns a recipe, if its dialect is that of the path. On an error the path has the
+// in returns a recipe, if its dialect is that of the path. On error the path keeps the
 // dialect that it had before.
 func in[T any](s zkSession, path string, dialect recipes.Dialect, open func() (T, error)) (T, error) {
 	made, err := open()
@@ -307,7 +307,7 @@ func (s zkSession) unknown(ctx context.Context, path string, names []string, kno
 		switch {
 		case r.Err == nil && r.Value.EphemeralOwner != 0:
 			count++
-		case r.Err != nil && !errors.Is(r.Err, recipes.ErrNoNode): // that one has left since the listing
+		case r.Err != nil && !errors.Is(r.Err, recipes.ErrNoNode): // that contender has left since the listing
 			return 0, r.Err
 		}
 	}

@@ -14,7 +14,8 @@ func sharesOperations() []operation {
 	}
 	passes := func(s *stage) error {
 		err := must.Get(join(s, s.other)(s.ctx))(s.T).Leave(s.ctx)
-		// It may have watched the list of members as it left. A change of the list ends that watch.
+		// The member may have watched the list of members as it left. A change of the list ends
+		// that watch.
 		members := must.Get(s.other.Group(stagePath+"/members", recipes.GroupConfig{}))(s.T)
 		return errors.Join(err, must.Get(members.Join(s.ctx, nil))(s.T).Leave(s.ctx))
 	}

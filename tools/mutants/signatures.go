@@ -11,9 +11,9 @@ import (
 )
 
 // sameSignatures returns, for each function of the package in dir, the next one by name with
-// the same signature. For a method that is a method of the same type, and both names begin
-// with a dot. A method name that several types have is left out, because a call does not
-// show the type. The compiler rejects calls of another package's methods.
+// the same signature. For a method, that is another method of the same type, and both names
+// begin with a dot. A method name that several types have is left out, because a call does
+// not show the type. The compiler rejects calls of another package's methods.
 func sameSignatures(dir string) (map[string]string, error) {
 	files, err := filepath.Glob(filepath.Join(dir, "*.go"))
 	if err != nil {

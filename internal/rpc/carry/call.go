@@ -217,7 +217,7 @@ func (cs *Calls) put() {
 	cs.out.Flush(own)
 }
 
-// direct bounds the bytes in transit to the plugin with which a caller still sends its own
+// direct bounds the bytes in transit to the plugin up to which a caller still sends its own
 // call. A socket accepts 200 KiB before it blocks a sender, and a small message takes more
 // than a KiB of that. So direct allows 80 of the smallest calls.
 const direct = 8 << 10

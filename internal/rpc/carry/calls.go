@@ -176,7 +176,7 @@ func (cs *Calls) take(answers []*pb.Answer) error {
 	return nil
 }
 
-// end fails all calls. Their errors have no details, because their outcome is unknown. Those
+// end fails all calls. Their errors have no details, because their outcome is unknown. Calls
 // that wait are never sent.
 func (cs *Calls) end(err error) {
 	cs.conn.leave(cs)

@@ -254,7 +254,7 @@ func (w *workers) work(t task) {
 	}
 }
 
-// rest makes do send the next call to a worker, unless there are enough.
+// rest offers the worker to do for the next call, unless enough workers are idle.
 func (w *workers) rest(next chan task) bool {
 	w.mu.Lock()
 	defer w.mu.Unlock()

@@ -258,7 +258,7 @@ func (m *measured) HandleRPC(ctx context.Context, s stats.RPCStats) {
 	}
 }
 
-// The handlers of both sides get the same for a carried call as for a gRPC call.
+// The stats handlers of both sides get the same events for a carried call as for a gRPC call.
 func TestACarriedCallIsMeasured(t *testing.T) {
 	for _, test := range []struct {
 		answer       error
@@ -479,7 +479,7 @@ func TestMetadataThatIsNotUTF8IsNotCarried(t *testing.T) {
 	}
 }
 
-// A thousand waiting calls are common. Their requests are not needed again.
+// A thousand waiting calls are common. Their requests are no longer needed.
 func TestACallThatWaitsKeepsNothingOfItsRequest(t *testing.T) {
 	const calls, size = 40, 30 << 10
 	var waiting, all sync.WaitGroup
@@ -499,7 +499,7 @@ func TestACallThatWaitsKeepsNothingOfItsRequest(t *testing.T) {
 	waiting.Wait()
 	ctx := bounded(t)
 	for grown := heap() - before; grown > calls*size/2; grown = heap() - before {
-		if ctx.Err() != nil { // until then goroutines of a busy machine may not wait yet
+		if ctx.Err() != nil { // until then, on a busy machine, some goroutines may not wait yet
 			t.Errorf("%d calls of %d bytes keep %d", calls, size, grown)
 			break
 		}

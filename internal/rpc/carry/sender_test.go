@@ -9,8 +9,8 @@ import (
 	"github.com/zkrecipes/zkrecipes/internal/rpc/carry"
 )
 
-// A goroutine sends as many messages as it may, and Rest the others. After an error nothing more is
-// sent by either.
+// A goroutine sends as many messages as it may, and Rest sends the others. After an error nothing
+// more is sent by either.
 func TestASenderSendsUpToAnError(t *testing.T) {
 	var mu sync.Mutex
 	var sent []int
@@ -19,7 +19,7 @@ func TestASenderSendsUpToAnError(t *testing.T) {
 		Mu:   &mu,
 		Next: func() (int, bool) { next := waiting[0]; waiting = waiting[1:]; return next, true },
 		Send: func(n int) error {
-			mu.Lock() // nobody holds it
+			mu.Lock() // no other goroutine holds it
 			defer mu.Unlock()
 			if sent = append(sent, n); n == 4 {
 				return errors.New("the connection has ended")
@@ -31,7 +31,7 @@ func TestASenderSendsUpToAnError(t *testing.T) {
 			if rests++; !slices.Equal(sent, []int{1, 2}) {
 				t.Errorf("%v were sent before the rest", sent)
 			}
-			mu.Unlock() // as another goroutine would run
+			mu.Unlock() // where another goroutine would run
 			send()
 			mu.Lock()
 		},

@@ -3,6 +3,8 @@ package client
 import (
 	"context"
 
+	"google.golang.org/protobuf/proto"
+
 	"github.com/zkrecipes/zkrecipes/internal/rpc/link"
 	pb "github.com/zkrecipes/zkrecipes/plugin/proto/zkrecipes/v1"
 	"github.com/zkrecipes/zkrecipes/recipes"
@@ -62,22 +64,26 @@ func (b doubleBarrier) Enter(ctx context.Context, data []byte) (recipes.Passage,
 		return nil, err
 	}
 	g.Done() // the removal of a member is always reported
-	return &passage{g, b, a.GetEntered().GetMembers()}, nil
+	return &passage{Grant: g, barrier: b, members: a.GetEntered().GetMembers()}, nil
 }
 
 type passage struct {
 	*link.Grant
 	barrier doubleBarrier
 	members []string
+	again   *pb.AcquireRequest // resumes the member as a leaving one; nil before the first Leave
 }
 
 func (p *passage) Members() []string { return append([]string(nil), p.members...) }
 
 // Leave is repeated if its plugin ends and the session continues. While it runs, the next
-// plugin resumes the member as a leaving one.
+// plugin resumes the member as a leaving one. After an error no plugin does, so a later call sends
+// what one needs to wait for the others.
 func (p *passage) Leave(ctx context.Context) error {
 	leaving := p.Request()
 	leaving.GetDoubleBarrier().Leaving = p.members
-	return link.Leave(ctx, p.Grant, p.barrier.what+": leave", leaving, doubleBarrierService.LeaveDoubleBarrier,
-		&pb.LeaveDoubleBarrierRequest{Session: p.barrier.s.Handle(), RequestId: p.ID()})
+	r := &pb.LeaveDoubleBarrierRequest{Session: p.barrier.s.Handle(), RequestId: p.ID(), Leaving: p.again}
+	p.again = proto.CloneOf(leaving)
+	p.again.Resumed = &pb.Grant{Token: int64(p.Token()), Znode: p.Znode()}
+	return link.Leave(ctx, p.Grant, p.barrier.what+": leave", leaving, doubleBarrierService.LeaveDoubleBarrier, r)
 }

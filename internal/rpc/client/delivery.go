@@ -120,7 +120,8 @@ func (d *delivery) conclude(ctx context.Context, ack bool) error {
 	return nil
 }
 
-// begin begins to end the delivery, at its first call. It reports whether the caller must finish it.
+// begin starts to end the delivery, at the first call. It reports whether the caller must finish
+// it.
 func (d *delivery) begin(ack bool) (held bool) {
 	d.once.Do(func() {
 		d.acked = ack

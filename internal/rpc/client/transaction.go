@@ -65,7 +65,7 @@ func (t *transaction) Begin(ctx context.Context, payload []byte, sites ...string
 }
 
 // undone returns an error if ctx has ended, although the call with that id has succeeded. The
-// plugin is notified of that, and undoes the call also after its answer.
+// plugin is notified of that, and undoes the call even after its answer.
 func (t *transaction) undone(ctx context.Context, id string) error {
 	if ctx.Err() == nil {
 		return nil
@@ -165,8 +165,8 @@ func (s *site) Wait(ctx context.Context) (recipes.Decision, error) {
 	return d, s.explain(err)
 }
 
-// Done is repeated. If the transaction is over by then, the plugin that ended has finished the
-// site.
+// Done is repeated. If the transaction has ended by then, the plugin that ended has finished
+// the site.
 func (s *site) Done(ctx context.Context) error {
 	_, err := write(ctx, s.recipe, link.Repeated(s.answers), transactionService.FinishSite,
 		&pb.FinishSiteRequest{Session: s.s.Handle(), Membership: s.part.Key}, nothing)

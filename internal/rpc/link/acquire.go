@@ -41,7 +41,9 @@ func (s *Session) Acquire(ctx context.Context, what, name string, ask *pb.Acquir
 	if err := ctx.Err(); err != nil {
 		return nil, nil, fmt.Errorf("%s: %w", what, err)
 	}
-	a := &acquisition{waiter: &waiter{joined: joined, turns: make(chan turn, 1)}, s: s, what: what, id: s.RequestID(), asked: time.Now(), ask: ask}
+	// Others may enter with a member of a double barrier before its place is known here.
+	always := s.resumable && ask.GetDoubleBarrier() != nil
+	a := &acquisition{waiter: &waiter{joined: joined, turns: make(chan turn, 1), always: always}, s: s, what: what, id: s.RequestID(), asked: time.Now(), ask: ask}
 	ask.Session, ask.RequestId = s.handle, a.id
 	ask.Announce = joined != nil || s.resumable // the next plugin may have to resume the contender
 	s.expect(a.id, a.waiter)

@@ -66,7 +66,7 @@ func TestBrokenConnectionOfCallsEndsItsSessions(t *testing.T) {
 					t.Errorf("lost by %v; want %v", err, want)
 				}
 			}
-			l.inLine(t, 0) // the plugin has closed it
+			l.inLine(t, 0) // the plugin has closed the session
 			next := l.open(t, 0)
 			acquire(t, next)
 			must.Report(t, next.Err())

@@ -67,8 +67,8 @@ func New(stubs func(*Session) recipes.Client) *Client {
 	return c
 }
 
-// Measure has m count the sessions opened from now on, and their grants. Call it before the
-// first Open.
+// Measure makes m count the sessions opened from now on, and their grants. Call it before
+// the first Open.
 func (c *Client) Measure(m *telemetry.Meters) { c.meters = m }
 
 // Fail ends all sessions with reason, which should match recipes.ErrSessionLost, and makes

@@ -27,7 +27,7 @@ const heartbeatsPerTimeout = 10
 type clock struct {
 	started chan struct{} // closed at the first echo
 	changed chan struct{} // holds one element; wakes watchClock, because the deadline may be earlier now
-	naps    *expiry.Clock // when it wakes, the plugin tells the end of the session: watchClock's timer stands meanwhile
+	naps    *expiry.Clock // after a suspension the plugin reports the end of the session: watchClock's timer does not run in between
 
 	mu      sync.Mutex
 	timeout time.Duration

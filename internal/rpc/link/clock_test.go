@@ -98,7 +98,7 @@ func TestAnEchoedHeartbeatIsForgotten(t *testing.T) {
 }
 
 // While the host holds something, contacts that the leader may not have received do not
-// count, even those from before the hold.
+// count, not even those from before the hold.
 func TestAHostThatHoldsCountsFromWhatTheLeaderKnows(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		const timeout = 10 * time.Second
@@ -248,8 +248,8 @@ func TestTheDeadlineIsTheReasonOfAPausedHost(t *testing.T) {
 	}
 }
 
-// In a session that has held nothing for long, the last echo proves nothing for a new grant.
-// The host asks the plugin once, and counts from the new proof. A session that holds
+// In a session that has held nothing for a long time, the last echo proves nothing for a new
+// grant. The host asks the plugin once, and counts from the new proof. A session that holds
 // something sends no heartbeat for a grant.
 func TestAGrantCountsFromAnEchoThatIsYoungerThanItsProof(t *testing.T) {
 	for _, test := range []struct {

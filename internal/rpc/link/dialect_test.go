@@ -34,7 +34,7 @@ func TestADialectThatThePluginDoesNotKnowIsUnsupported(t *testing.T) {
 		ofTomorrow(req.(proto.Message).ProtoReflect())
 		return invoke(ctx, method, req, reply, cc, opts...)
 	}
-	s, ctx := newServed(t, grpc.WithUnaryInterceptor(newer)).open(t, 0), ctx(t)
+	s, ctx := newLink(t, grpc.WithUnaryInterceptor(newer)).open(t, 0), ctx(t)
 	for _, k := range kinds {
 		if k.own {
 			continue

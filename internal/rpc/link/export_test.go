@@ -2,7 +2,7 @@ package link
 
 import "github.com/zkrecipes/zkrecipes/recipes"
 
-// Itself returns the session, also of a stub.
+// Itself returns the session, even if a stub embeds it.
 func (s *Session) Itself() *Session { return s }
 
 func itself(s recipes.Client) *Session { return s.(interface{ Itself() *Session }).Itself() }

@@ -261,8 +261,8 @@ func (g *Grant) startRelease() (r *release, first bool, err error) {
 	return g.release, true, nil
 }
 
-// Unexplained reports whether err means that a grant is not held, but not that its znode is
-// deleted.
+// Unexplained reports whether err means that the grant is lost, but its znode may still
+// exist.
 func Unexplained(err error) bool {
 	return errors.Is(err, recipes.ErrNotHeld) && !errors.Is(err, recipes.ErrRemoved) &&
 		!errors.Is(err, recipes.ErrReleased) && !errors.Is(err, recipes.ErrSessionLost)

@@ -11,6 +11,7 @@ import (
 
 	rpcwire "github.com/zkrecipes/zkrecipes/internal/rpc/wire"
 	"github.com/zkrecipes/zkrecipes/internal/testing/must"
+	"github.com/zkrecipes/zkrecipes/internal/testing/zktest"
 	"github.com/zkrecipes/zkrecipes/recipes"
 	"google.golang.org/grpc"
 )
@@ -55,7 +56,7 @@ func TestThePluginsOutcomeSurvivesTheSession(t *testing.T) {
 		s := l.open(t, 0)
 		h := acquire(t, s)
 		spy.answer("Write", func() error {
-			l.world.Session(0).Lose(recipes.ErrExpired)
+			l.zk.ExpireSession(s.ID())
 			<-s.Done()
 			return rpcwire.ToStatus(fmt.Errorf("write: %w: %w", outcome, recipes.ErrExpired), nil)
 		})
@@ -101,7 +102,7 @@ func TestForgottenReleaseHasSucceeded(t *testing.T) {
 // The call may not have arrived, and the other members would wait.
 func TestLeaveThatIsNotAnsweredIsAbandoned(t *testing.T) {
 	spy := newSpy()
-	s := newServed(t, spy.option()).open(t, 0)
+	s := newLink(t, spy.option()).open(t, 0)
 	b := must.Get(s.DoubleBarrier("/b", recipes.DoubleBarrierConfig{Size: 1}))(t)
 	p := must.Get(b.Enter(ctx(t), nil))(t)
 	abandoned := make(chan struct{})
@@ -118,7 +119,7 @@ func TestLeaveThatIsNotAnsweredIsAbandoned(t *testing.T) {
 // Done.
 func TestAMemberIsAlwaysWatched(t *testing.T) {
 	spy := newSpy()
-	s := newServed(t, spy.option()).open(t, 0)
+	s := newLink(t, spy.option()).open(t, 0)
 	b := must.Get(s.DoubleBarrier("/b", recipes.DoubleBarrierConfig{Size: 1}))(t)
 	watched := make(chan struct{})
 	spy.answer("Watch", func() error { close(watched); return nil })
@@ -129,7 +130,7 @@ func TestAMemberIsAlwaysWatched(t *testing.T) {
 // No other message reports the loss here, because the plugin refuses to watch.
 func TestWaitForARevocationReportsTheLossOfTheHold(t *testing.T) {
 	refused := map[string]error{"Watch": recipes.ErrUnsupported, "AwaitRevocation": recipes.ErrRemoved}
-	s := newServed(t, grpc.WithUnaryInterceptor(func(ctx context.Context, method string, req, reply any, cc *grpc.ClientConn, invoke grpc.UnaryInvoker, opts ...grpc.CallOption) error {
+	s := newLink(t, grpc.WithUnaryInterceptor(func(ctx context.Context, method string, req, reply any, cc *grpc.ClientConn, invoke grpc.UnaryInvoker, opts ...grpc.CallOption) error {
 		if err := refused[method[strings.LastIndexByte(method, '/')+1:]]; err != nil {
 			return rpcwire.ToStatus(err, nil)
 		}
@@ -149,7 +150,7 @@ func TestWaitForARevocationReportsTheLossOfTheHold(t *testing.T) {
 // The wait ends even if the plugin does not answer.
 func TestWaitForARevocationEndsWithTheHold(t *testing.T) {
 	asked, ended := make(chan struct{}), make(chan struct{})
-	s := newServed(t, grpc.WithUnaryInterceptor(func(ctx context.Context, method string, req, reply any, cc *grpc.ClientConn, invoke grpc.UnaryInvoker, opts ...grpc.CallOption) error {
+	s := newLink(t, grpc.WithUnaryInterceptor(func(ctx context.Context, method string, req, reply any, cc *grpc.ClientConn, invoke grpc.UnaryInvoker, opts ...grpc.CallOption) error {
 		if !strings.HasSuffix(method, "/AwaitRevocation") {
 			return invoke(ctx, method, req, reply, cc, opts...)
 		}
@@ -174,7 +175,7 @@ func acquireRead(t *testing.T, s recipes.Recipes) recipes.SharedHold {
 // inLine waits until the wait queue has n contenders.
 func (l *link) inLine(t *testing.T, n int) {
 	t.Helper()
-	l.eventually(t, "the line", func() bool { return len(l.world.Line("/l")) == n })
+	eventually(t, "the line", func() bool { return len(zktest.Layout(l.zk, "/l")) == n })
 }
 
 // The answer of a granted Acquire is lost at the moment when the caller stops waiting.
@@ -184,7 +185,7 @@ func TestGrantThatCrossesWithTheCancellationIsNotOrphaned(t *testing.T) {
 	s := l.open(t, 0)
 	c, cancel := context.WithCancel(ctx(t))
 	granted := 0
-	spy.loseAnswer("Acquire lock", func() { granted = len(l.world.Line("/l")); cancel() })
+	spy.loseAnswer("Acquire lock", func() { granted = len(zktest.Layout(l.zk, "/l")); cancel() })
 	_, err := lock(t, s, recipes.LockConfig{}).Acquire(c)
 	if !errors.Is(err, context.Canceled) || granted != 1 {
 		t.Fatalf("%v with %d granted", err, granted)

@@ -18,11 +18,11 @@ import (
 	"github.com/zkrecipes/zkrecipes/internal/rpc/client"
 	rpclink "github.com/zkrecipes/zkrecipes/internal/rpc/link"
 	"github.com/zkrecipes/zkrecipes/internal/rpc/server"
-	"github.com/zkrecipes/zkrecipes/internal/testing/fake"
 	"github.com/zkrecipes/zkrecipes/internal/testing/leaktest"
 	"github.com/zkrecipes/zkrecipes/internal/testing/must"
 	"github.com/zkrecipes/zkrecipes/internal/testing/watchdog"
 	"github.com/zkrecipes/zkrecipes/internal/testing/zktest"
+	"github.com/zkrecipes/zkrecipes/internal/zkserver"
 	"github.com/zkrecipes/zkrecipes/recipes"
 	"github.com/zkrecipes/zkrecipes/recipes/zookeeper"
 )
@@ -34,7 +34,7 @@ const patience = watchdog.Patience
 
 // link is a client and a server, connected by a wire that can be stalled and cut.
 type link struct {
-	world  *fake.World
+	zk     *zkserver.Server // of newLink
 	client *rpclink.Client
 	server *server.Server
 	conn   *grpc.ClientConn
@@ -45,44 +45,29 @@ type link struct {
 
 func newLink(t *testing.T, opts ...grpc.DialOption) *link {
 	t.Helper()
-	return newLinkTo(t, new(fake.World), opts...)
+	return newLinkWithin(t, server.Limits{}, opts...)
 }
 
-func newLinkTo(t *testing.T, world *fake.World, opts ...grpc.DialOption) *link {
+// newLinkWithin serves the recipes on an in-process server, with limits.
+func newLinkWithin(t *testing.T, limits server.Limits, opts ...grpc.DialOption) *link {
 	t.Helper()
-	l := newLinkOver(t, world.Open, opts...)
-	l.world = world
+	zk, dial := zktest.Piped(t)
+	l := serve(t, server.Config{Open: dial.Open, Resume: dial.Resume, Limits: limits}, opts...)
+	l.zk = zk
 	return l
-}
-
-// newServed is a link to the recipes on an in-process server, for features that the fake
-// lacks.
-func newServed(t *testing.T, opts ...grpc.DialOption) *link {
-	t.Helper()
-	return newServedWithin(t, server.Limits{}, opts...)
-}
-
-// newServedWithin does what newServed does, with limits.
-func newServedWithin(t *testing.T, limits server.Limits, opts ...grpc.DialOption) *link {
-	t.Helper()
-	zk := zktest.Embedded(t)
-	opener := func(ctx context.Context, cfg recipes.SessionConfig) (recipes.Client, error) {
-		cfg.Servers = []string{zk.Addr()}
-		return zookeeper.Open(ctx, cfg)
-	}
-	return newLinkWithin(t, limits, opener, opts...)
 }
 
 // newLinkOver serves sessions that open opens.
 func newLinkOver(t *testing.T, open recipes.Opener, opts ...grpc.DialOption) *link {
 	t.Helper()
-	return newLinkWithin(t, server.Limits{}, open, opts...)
+	return serve(t, server.Config{Open: open, Resume: zookeeper.Resume}, opts...)
 }
 
-func newLinkWithin(t *testing.T, limits server.Limits, open recipes.Opener, opts ...grpc.DialOption) *link {
+func serve(t *testing.T, cfg server.Config, opts ...grpc.DialOption) *link {
 	t.Helper()
 	l := &link{wire: &wire{}, calls: make(chan struct{}, 1)}
-	l.server = server.New(server.Config{Open: open, Resume: zookeeper.Resume, Version: "test", Intercept: l.count, Limits: limits})
+	cfg.Version, cfg.Intercept = "test", l.count
+	l.server = server.New(cfg)
 	listener := bufconn.Listen(1 << 16)
 	g := grpc.NewServer(append(l.server.Options(), grpc.WaitForHandlers(true))...)
 	l.server.Register(g)
@@ -252,7 +237,7 @@ func (l *link) open(t *testing.T, timeout time.Duration) recipes.Client {
 	if timeout == 0 {
 		timeout = time.Minute
 	}
-	return must.Get(l.client.Open(ctx(t), recipes.SessionConfig{Servers: []string{"fake"}, SessionTimeout: timeout}))(t)
+	return must.Get(l.client.Open(ctx(t), recipes.SessionConfig{Servers: []string{"server"}, SessionTimeout: timeout}))(t)
 }
 
 func lock(t *testing.T, s recipes.Recipes, cfg recipes.LockConfig) recipes.Lock {
@@ -270,11 +255,13 @@ func election(t *testing.T, s recipes.Recipes) recipes.Election {
 	return must.Get(s.Election("/e", recipes.ElectionConfig{}))(t)
 }
 
-// eventually waits until cond holds in the fake world.
-func (l *link) eventually(t *testing.T, what string, cond func() bool) {
+// eventually waits until cond holds of the server, which reports no changes.
+func eventually(t *testing.T, what string, cond func() bool) {
 	t.Helper()
-	if err := l.world.Wait(ctx(t), cond); err != nil {
-		t.Fatalf("%s: %v", what, err)
+	for ctx := ctx(t); !cond(); time.Sleep(100 * time.Microsecond) {
+		if ctx.Err() != nil {
+			t.Fatal(what)
+		}
 	}
 }
 

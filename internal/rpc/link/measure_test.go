@@ -45,7 +45,7 @@ func TestASessionIsMeasuredOnce(t *testing.T) {
 		}
 		return sums, left
 	}
-	for { // until no ping was sent in between
+	for { // until no ping was sent between the two readings
 		before := must.Get(s.Stats(ctx(t)))(t)
 		got, left := sums()
 		requests, after := int64(0), must.Get(s.Stats(ctx(t)))(t)

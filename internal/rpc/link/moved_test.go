@@ -117,11 +117,11 @@ func TestTheNextPluginsAnswerDecides(t *testing.T) {
 func TestASessionOutlivesOnlyAPluginThatHasDied(t *testing.T) {
 	for name, died := range map[string]bool{"died": true, "lives": false} {
 		t.Run(name, func(t *testing.T) {
-			l := newServed(t)
+			l := newLink(t)
 			c := client.Unconnected()
 			defer c.Close()
 			c.Use(c.Connect(l.conn, nil, func(context.Context) bool { return died }), true)
-			s := must.Get(c.Open(ctx(t), recipes.SessionConfig{Servers: []string{"served"}}))(t)
+			s := must.Get(c.Open(ctx(t), recipes.SessionConfig{Servers: []string{"server"}}))(t)
 			h := acquire(t, s)
 			events := s.Events(ctx(t))
 			<-events
@@ -146,8 +146,8 @@ func TestASessionOutlivesOnlyAPluginThatHasDied(t *testing.T) {
 	}
 }
 
-// A plugin that cannot resume would open another session. The host cannot tell when the process of a
-// plugin that it has not launched has ended, so that plugin serves no session of another one. A host
+// A plugin that cannot resume would open another session. The host cannot detect the end of a
+// plugin process that it has not launched, so such a plugin gets no session of another one. A host
 // attaches to one if ZKRECIPES_PLUGIN_REATTACH is set after its supervisor has started.
 func TestASessionIsNotMoved(t *testing.T) {
 	died := func(context.Context) bool { return true }
@@ -159,11 +159,11 @@ func TestASessionIsNotMoved(t *testing.T) {
 		"to a plugin that was not launched": {nil, true},
 	} {
 		t.Run(to, func(t *testing.T) {
-			first, second := newServed(t), newServed(t)
+			first, second := newLink(t), newLink(t)
 			c := client.Unconnected()
 			defer c.Close()
 			c.Use(c.Connect(first.conn, nil, died), true)
-			s := must.Get(c.Open(ctx(t), recipes.SessionConfig{Servers: []string{"served"}}))(t)
+			s := must.Get(c.Open(ctx(t), recipes.SessionConfig{Servers: []string{"server"}}))(t)
 			h := acquire(t, s)
 			c.Use(c.Connect(second.conn, nil, test.ended), test.resumes)
 			_ = first.wire.Close()
@@ -174,11 +174,11 @@ func TestASessionIsNotMoved(t *testing.T) {
 }
 
 func TestASessionIsClosedWhileNoPluginServesIt(t *testing.T) {
-	l := newServed(t)
+	l := newLink(t)
 	c := client.Unconnected()
 	defer c.Close()
 	c.Use(c.Connect(l.conn, nil, func(context.Context) bool { return true }), true)
-	s := must.Get(c.Open(ctx(t), recipes.SessionConfig{Servers: []string{"served"}}))(t)
+	s := must.Get(c.Open(ctx(t), recipes.SessionConfig{Servers: []string{"server"}}))(t)
 	events := s.Events(ctx(t))
 	_ = l.wire.Close()
 	for e := range events {

@@ -14,8 +14,8 @@ import (
 	"github.com/zkrecipes/zkrecipes/recipes"
 )
 
-// openGrace is how much longer than its deadline Open waits for the plugin to report the
-// result of the last attempt. The plugin's deadline is slightly earlier: see start.
+// openGrace: after its deadline, Open waits this long for the plugin to report the result
+// of the last attempt. The plugin's deadline is slightly earlier: see start.
 const openGrace = 250 * time.Millisecond
 
 // Open opens a session. It is a recipes.Opener.

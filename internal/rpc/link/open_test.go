@@ -14,8 +14,8 @@ import (
 
 	"github.com/zkrecipes/zkrecipes/internal/rpc/server"
 	"github.com/zkrecipes/zkrecipes/internal/telemetry"
-	"github.com/zkrecipes/zkrecipes/internal/testing/fake"
 	"github.com/zkrecipes/zkrecipes/internal/testing/must"
+	"github.com/zkrecipes/zkrecipes/internal/testing/zktest"
 	pb "github.com/zkrecipes/zkrecipes/plugin/proto/zkrecipes/v1"
 	"github.com/zkrecipes/zkrecipes/recipes"
 )
@@ -35,7 +35,7 @@ func TestOpenWaitsForTheFirstEcho(t *testing.T) {
 				}
 			}}, err
 		}))
-		s, err := l.client.Open(cancelled, recipes.SessionConfig{Servers: []string{"fake"}, SessionTimeout: time.Minute})
+		s, err := l.client.Open(cancelled, recipes.SessionConfig{Servers: []string{"server"}, SessionTimeout: time.Minute})
 		if err == nil {
 			t.Fatalf("opened %v without an echo", s.ID())
 		}
@@ -43,11 +43,11 @@ func TestOpenWaitsForTheFirstEcho(t *testing.T) {
 	})
 }
 
-// The plugin refuses the message unread, and runs on.
+// The plugin refuses the message unread, and keeps running.
 func TestAConfigurationThatIsTooLargeIsNoLossOfThePlugin(t *testing.T) {
-	l := newLinkWithin(t, server.Limits{Message: 4 << 10}, new(fake.World).Open)
+	l := newLinkWithin(t, server.Limits{Message: 4 << 10})
 	acl := []recipes.ACL{{Permissions: recipes.PermAll, Scheme: "x", ID: strings.Repeat("x", 8<<10)}}
-	_, err := l.client.Open(ctx(t), recipes.SessionConfig{Servers: []string{"fake"}, ACL: acl})
+	_, err := l.client.Open(ctx(t), recipes.SessionConfig{Servers: []string{"server"}, ACL: acl})
 	if matches(t, err, recipes.ErrTooLarge); errors.Is(err, recipes.ErrPluginLost) {
 		t.Error(err)
 	}
@@ -69,23 +69,18 @@ func (b beatless) SendMsg(m any) error {
 
 // The test cancels Open after the plugin has opened the session.
 func TestCancelledOpenLeavesNoSession(t *testing.T) {
-	world := new(fake.World)
+	zk, dial := zktest.Piped(t)
 	c, cancel := context.WithCancel(ctx(t))
-	world.OpenErr = func() error { cancel(); return nil }
-	l := newLinkTo(t, world)
-	s, err := l.client.Open(c, recipes.SessionConfig{Servers: []string{"fake"}, SessionTimeout: time.Minute})
+	l := newLinkOver(t, func(ctx context.Context, cfg recipes.SessionConfig) (recipes.Client, error) {
+		defer cancel()
+		return dial.Open(ctx, cfg)
+	})
+	s, err := l.client.Open(c, recipes.SessionConfig{Servers: []string{"server"}, SessionTimeout: time.Minute})
 	if err == nil {
 		t.Fatalf("opened %v", s.ID())
 	}
 	matches(t, err, context.Canceled)
-	l.eventually(t, "no session", func() bool {
-		for _, opened := range world.Sessions() {
-			if opened.Err() == nil {
-				return false
-			}
-		}
-		return true
-	})
+	eventually(t, "the session is open", func() bool { return len(zk.Sessions()) == 0 })
 }
 
 // The error does not blame the plugin or suggest another attempt.
@@ -111,7 +106,7 @@ func TestOpenDuringCloseCountsNoSession(t *testing.T) {
 	}))
 	reader := sdkmetric.NewManualReader()
 	l.client.Measure(must.Get(telemetry.NewMeters(sdkmetric.NewMeterProvider(sdkmetric.WithReader(reader))))(t))
-	_, err := l.client.Open(ctx(t), recipes.SessionConfig{Servers: []string{"fake"}})
+	_, err := l.client.Open(ctx(t), recipes.SessionConfig{Servers: []string{"server"}})
 	matches(t, err, recipes.ErrUnavailable, recipes.ErrClosed)
 	var got metricdata.ResourceMetrics
 	must.Do(t, reader.Collect(ctx(t), &got))

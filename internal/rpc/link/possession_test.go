@@ -34,7 +34,7 @@ func TestAPluginThatHasEndedDoesNotBeginToServe(t *testing.T) {
 	}
 }
 
-// drops answers DropRest like a plugin that ends meanwhile, or does not answer.
+// drops answers DropRest like a plugin that ends during the call, or does not answer.
 type drops struct {
 	pb.SessionServiceClient
 	ends  func()

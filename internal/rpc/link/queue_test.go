@@ -21,7 +21,7 @@ func TestUnansweredEndOfADeliveryHasAnUnknownOutcome(t *testing.T) {
 	} {
 		t.Run(call, func(t *testing.T) {
 			spy := newSpy()
-			l := newServed(t, spy.option())
+			l := newLink(t, spy.option())
 			s := l.open(t, 0)
 			d := received(t, s)
 			spy.loseAnswer(call, func() { _ = l.wire.Close(); <-s.Done() })
@@ -67,7 +67,7 @@ func TestEndOfADeliveryIsJudgedByWhatWasSent(t *testing.T) {
 	} {
 		t.Run(test.name, func(t *testing.T) {
 			spy := newSpy()
-			d := received(t, newServed(t, spy.option()).open(t, 0))
+			d := received(t, newLink(t, spy.option()).open(t, 0))
 			answer := func() {
 				if test.answer != nil {
 					spy.answer(test.end.call, func() error { return rpcwire.ToStatus(test.answer, nil) })

@@ -91,7 +91,7 @@ func take[R, G any](ctx context.Context, by func(R, context.Context) (G, error),
 func TestAReleasedGrantIsNotHeld(t *testing.T) {
 	for _, k := range kinds {
 		t.Run(k.name, func(t *testing.T) {
-			s := newServedWithin(t, server.Limits{Grants: 1}).open(t, 0)
+			s := newLinkWithin(t, server.Limits{Grants: 1}).open(t, 0)
 			for range 3 {
 				end := must.Get(k.take(ctx(t), s, "/it", ""))(t)
 				if !rpclink.Holding(s) {
@@ -130,7 +130,7 @@ func TestRequestsNameTheStrategy(t *testing.T) {
 		}
 		return invoke(ctx, method, req, reply, cc, opts...)
 	}
-	s := newServed(t, grpc.WithUnaryInterceptor(note)).open(t, 0)
+	s := newLink(t, grpc.WithUnaryInterceptor(note)).open(t, 0)
 	for _, k := range kinds {
 		if !k.line {
 			continue
@@ -158,7 +158,7 @@ type ending struct {
 	run  func(t *testing.T, s, other recipes.Client) error
 }
 
-// endings are those that the table of kinds lacks.
+// endings are the ways that the table of kinds lacks.
 func endings() []ending {
 	lock := func(t *testing.T, s recipes.Client) recipes.Lock {
 		return must.Get(s.Lock("/lock", recipes.LockConfig{}))(t)
@@ -208,7 +208,7 @@ func endings() []ending {
 }
 
 func TestNothingIsKeptOfAnEndedGrant(t *testing.T) {
-	l := newServed(t)
+	l := newLink(t)
 	other := l.open(t, 0)
 	for _, e := range endings() {
 		t.Run(e.name, func(t *testing.T) {
@@ -222,7 +222,7 @@ func TestNothingIsKeptOfAnEndedGrant(t *testing.T) {
 // Any amount of data that fits into ZooKeeper can be transferred: gRPC by default refuses
 // more than 4 MiB.
 func TestASnapshotOfManyMegabytesCrosses(t *testing.T) {
-	c := must.Get(newServed(t).open(t, 0).Configuration("/c"))(t)
+	c := must.Get(newLink(t).open(t, 0).Configuration("/c"))(t)
 	value := bytes.Repeat([]byte("x"), 900<<10)
 	const keys = 6
 	for i := range keys {

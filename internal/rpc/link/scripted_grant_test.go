@@ -17,7 +17,8 @@ import (
 	"google.golang.org/protobuf/types/known/durationpb"
 )
 
-// It makes the call again with the same request id, when the next plugin serves the session.
+// The waiter makes the call again with the same request id, when the next plugin serves the
+// session.
 func TestAWaiterThatCannotBeResumedAsksAgain(t *testing.T) {
 	c := client.Unconnected()
 	streams, ended := make(chan shared, 1), make(chan struct{})
@@ -102,9 +103,9 @@ func TestJoinedOfAGrantDelaysNoNextPlugin(t *testing.T) {
 	must.Report(t, next(t, got))
 }
 
-// A session that has held nothing for hours has an old proof, and so does the host's last
-// echo. The plugin renews the proof before it grants. The host asks for the renewed one, and
-// holds what it is granted.
+// A session that has held nothing for hours has an old proof, and the host's last echo is
+// old too. The plugin renews the proof before it grants. The host asks for the renewed one,
+// and holds what it is granted.
 func TestAGrantInASessionThatWasIdleIsHeld(t *testing.T) {
 	for _, call := range grantCalls {
 		t.Run(call.name, func(t *testing.T) { isHeldAfterIdling(t, call) })

@@ -231,8 +231,8 @@ func (s ticketed) Send(m *pb.OpenResponse) error {
 	return s.leaseStream.Send(m)
 }
 
-// The next plugin may report that the session is over. Or the server has granted it a smaller timeout,
-// and the plugin dies before it echoes a heartbeat.
+// The next plugin may report that the session has ended. Or the server has granted the session a
+// smaller timeout, and the plugin dies before it echoes a heartbeat.
 func TestTheNextPluginsFirstAnswerCounts(t *testing.T) {
 	for want, open := range map[error]func(leaseStream, *pb.Resume) error{
 		recipes.ErrExpired: func(leaseStream, *pb.Resume) error { return rpcwire.ToStatus(recipes.ErrExpired, nil) },

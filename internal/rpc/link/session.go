@@ -212,8 +212,8 @@ func (s *Session) finish(reason error) {
 	s.end()
 }
 
-// RequestID returns an id that this session has not used before. Other hosts have other
-// sessions.
+// RequestID returns an id that this session has not used before. Other sessions may use the
+// same id.
 func (s *Session) RequestID() string { return strconv.FormatUint(s.requests.Add(1), 10) }
 
 // Resumable reports whether the session can outlive its plugin process.

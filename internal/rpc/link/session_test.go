@@ -2,13 +2,15 @@ package link_test
 
 import (
 	"context"
+	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
 
 	rpcwire "github.com/zkrecipes/zkrecipes/internal/rpc/wire"
-	"github.com/zkrecipes/zkrecipes/internal/testing/fake"
 	"github.com/zkrecipes/zkrecipes/internal/testing/must"
+	"github.com/zkrecipes/zkrecipes/internal/testing/zktest"
+	"github.com/zkrecipes/zkrecipes/internal/zkserver"
 	"github.com/zkrecipes/zkrecipes/recipes"
 )
 
@@ -42,25 +44,52 @@ func TestFrozenPluginLosesTheSessionInTime(t *testing.T) {
 		}
 		// The wire is frozen for the plugin too, which then considers its host
 		// frozen and closes the session.
-		closes(t, "the plugin's session", l.world.Session(0).Done())
-		matches(t, l.world.Session(0).Err(), recipes.ErrClosed)
+		time.Sleep(timeout)
+		synctest.Wait()
+		if open := l.zk.Sessions(); len(open) > 0 {
+			t.Errorf("the plugin serves session %#x", open)
+		}
 	})
 }
 
-// A server continues to answer the plugin, but the leader receives nothing.
+// cutOff is a session whose server continues to answer, although the leader receives nothing.
+type cutOff struct {
+	recipes.Client
+	at *atomic.Pointer[time.Time] // of the cut; nil before
+}
+
+func (c cutOff) LastContact() time.Time { return time.Now() }
+
+func (c cutOff) KnownContact() time.Time {
+	if at := c.at.Load(); at != nil {
+		return *at
+	}
+	return time.Now()
+}
+
+// newCutOff returns a link whose sessions are cut off by cut.
+func newCutOff(t *testing.T) (l *link, cut func()) {
+	_, dial := zktest.Piped(t)
+	at := new(atomic.Pointer[time.Time])
+	return newLinkOver(t, func(ctx context.Context, cfg recipes.SessionConfig) (recipes.Client, error) {
+		s, err := dial.Open(ctx, cfg)
+		return cutOff{s, at}, err
+	}), func() { at.Store(new(time.Now())) }
+}
+
 func TestHostThatHoldsCountsFromWhatTheLeaderKnows(t *testing.T) {
 	for _, phase := range []time.Duration{0, 70 * time.Millisecond, 490 * time.Millisecond} {
 		synctest.Test(t, func(t *testing.T) {
 			const timeout = 500 * time.Millisecond
-			l := newLink(t)
+			l, cut := newCutOff(t)
 			s := l.open(t, timeout)
 			time.Sleep(phase) // virtual
-			cut := time.Now()
-			l.world.Session(0).CutOffLeader()
+			cut()
+			began := time.Now()
 			time.Sleep(timeout / 2)
 			h := acquire(t, s)
 			closes(t, "hold", h.Done())
-			if d := time.Since(cut); d > timeout {
+			if d := time.Since(began); d > timeout {
 				t.Errorf("lost %v after the leader last received something", d)
 			}
 			matches(t, h.Err(), recipes.ErrDeadline)
@@ -68,9 +97,9 @@ func TestHostThatHoldsCountsFromWhatTheLeaderKnows(t *testing.T) {
 	}
 	synctest.Test(t, func(t *testing.T) {
 		const timeout = 500 * time.Millisecond
-		l := newLink(t)
+		l, cut := newCutOff(t)
 		s := l.open(t, timeout)
-		l.world.Session(0).CutOffLeader()
+		cut()
 		time.Sleep(10 * timeout)
 		if err := s.Err(); err != nil {
 			t.Errorf("a session that holds nothing is lost: %v", err)
@@ -84,15 +113,16 @@ func TestASmallerTimeoutReachesTheHost(t *testing.T) {
 		const before, after = 40 * time.Second, 500 * time.Millisecond
 		l := newLink(t)
 		s := l.open(t, before)
-		l.world.Session(0).SetTimeout(after)
+		l.zk.SetMaxSessionTimeout(after)
+		l.zk.CloseConnection(s.ID())
 		time.Sleep(before)
 		if err := s.Err(); err != nil || s.Timeout() != after {
 			t.Fatalf("timeout %v, %v", s.Timeout(), err)
 		}
-		suspended := time.Now()
-		l.world.Session(0).Suspend()
+		frozen := time.Now()
+		l.wire.freeze()
 		closes(t, "session", s.Done())
-		if d := time.Since(suspended); d > after {
+		if d := time.Since(frozen); d > after {
 			t.Errorf("lost after %v", d)
 		}
 	})
@@ -100,21 +130,24 @@ func TestASmallerTimeoutReachesTheHost(t *testing.T) {
 
 // The host must lose what it holds before another client can be granted it.
 func TestShutdownNotifiesTheHostBeforeItCloses(t *testing.T) {
-	world := new(fake.World)
-	release := make(chan struct{})
-	world.OnClose = func(*fake.Session) { <-release }
-	l := newLinkTo(t, world)
+	l, release := newLink(t), make(chan struct{})
+	l.zk.SetFault(func(r zkserver.Request) zkserver.Fault {
+		if r.Op == zkserver.OpCloseSession {
+			return zkserver.Fault{Hold: release}
+		}
+		return zkserver.Fault{}
+	})
 	h := acquire(t, l.open(t, 0))
 	ended := make(chan error, 1)
 	go func() { ended <- l.server.Close(ctx(t)) }()
 	closes(t, "hold", h.Done())
-	if len(world.Line("/l")) != 1 {
+	if len(zktest.Layout(l.zk, "/l")) != 1 {
 		t.Error("the lock was free before its holder knew")
 	}
 	close(release)
 	must.Report(t, <-ended)
 	matches(t, h.Err(), recipes.ErrPluginLost)
-	_, err := l.client.Open(ctx(t), recipes.SessionConfig{Servers: []string{"fake"}})
+	_, err := l.client.Open(ctx(t), recipes.SessionConfig{Servers: []string{"server"}})
 	matches(t, err, recipes.ErrUnavailable)
 }
 
@@ -150,5 +183,5 @@ func TestCloseDoesNotHangOnAFrozenPlugin(t *testing.T) {
 	matches(t, s.Err(), recipes.ErrClosed)
 	l.wire.thaw()
 	// When the plugin runs again, it sees that the host has closed the stream.
-	closes(t, "the plugin's session", l.world.Session(0).Done())
+	eventually(t, "the plugin's session is open", func() bool { return len(l.zk.Sessions()) == 0 })
 }

@@ -51,7 +51,7 @@ func TestWhatADeadPluginHasTakenIsReturned(t *testing.T) {
 }
 
 // A plugin that detaches the session before it deletes anything has taken nothing. So the next one
-// takes.
+// takes the elements.
 func TestWhatAPluginHasNotTakenIsTakenByTheNext(t *testing.T) {
 	t.Parallel()
 	s, before, after, move := moving(t)
@@ -128,7 +128,7 @@ func TestASearchOutlivesAnotherPlugin(t *testing.T) {
 func TestTakeNamesTheElementThatIsLostWithItsPlugin(t *testing.T) {
 	byGRPC(t) // which has no early parts
 	spy := newSpy()
-	l := newServed(t, spy.option())
+	l := newLink(t, spy.option())
 	s := l.open(t, 0)
 	q := filled(t, s)
 	spy.loseAnswer("TakeElement", func() { _ = l.wire.Close(); <-s.Done() })
@@ -139,9 +139,9 @@ func TestTakeNamesTheElementThatIsLostWithItsPlugin(t *testing.T) {
 	}
 }
 
-// A wait whose context ends has taken nothing, also if the answer is late.
+// A wait whose context ends has taken nothing, even if the answer is late.
 func TestAWaitThatEndsHasTakenNothing(t *testing.T) {
-	s := newServed(t).open(t, 0)
+	s := newLink(t).open(t, 0)
 	q := must.Get(s.Queue("/q", recipes.QueueConfig{}))(t)
 	for _, end := range []func(context.Context) (context.Context, context.CancelFunc){
 		func(c context.Context) (context.Context, context.CancelFunc) { return context.WithTimeout(c, 1) },
@@ -196,7 +196,7 @@ func TestDeliveriesWhoseAnswerIsLostAreReceivedAgain(t *testing.T) {
 // the elements back.
 func TestDeliveriesWhoseAnswerIsLostAreGivenBack(t *testing.T) {
 	spy := newSpy()
-	q := filled(t, newServed(t, spy.option()).open(t, 0))
+	q := filled(t, newLink(t, spy.option()).open(t, 0))
 	spy.loseAnswer("ReceiveElements", func() {})
 	if _, err := q.ReceiveMany(ctx(t), 2); err == nil || errors.Is(err, recipes.ErrUnknownOutcome) {
 		t.Error(err)

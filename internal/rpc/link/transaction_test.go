@@ -45,8 +45,8 @@ func (c commit) site(t *testing.T) recipes.Site {
 	return site
 }
 
-// Otherwise the session would be a coordinator that does not count votes, and the sites would
-// wait until it ends.
+// If the Begin were not undone, the session would be a coordinator that does not count votes,
+// and the sites would wait until it ends.
 func TestBeginWhoseAnswerIsLostLeavesNoCoordinator(t *testing.T) {
 	for _, variant := range recipes.Variants() {
 		for name, cancelled := range map[string]bool{"the answer is lost": false, "and the caller cancels": true} {
@@ -70,7 +70,7 @@ func TestBeginWhoseAnswerIsLostLeavesNoCoordinator(t *testing.T) {
 	}
 }
 
-// The plugin undoes a call that was cancelled, also after its answer.
+// The plugin undoes a call that was cancelled, even after its answer.
 func TestACancelledCallOfATransactionHasNotSucceeded(t *testing.T) {
 	c := newCommit(t, recipes.CoordinatorOnly)
 	for _, call := range []struct {

@@ -46,7 +46,7 @@ func TestWatchIsClosedWhenTheLossIsKnown(t *testing.T) {
 	l := newLink(t, lateLoss(50*time.Millisecond))
 	s := l.open(t, 0)
 	leaders := must.Get(election(t, s).Observe(ctx(t)))(t)
-	l.world.Session(0).Lose(recipes.ErrExpired)
+	l.zk.ExpireSession(s.ID())
 	for range leaders {
 	}
 	matches(t, s.Err(), recipes.ErrExpired)

@@ -123,7 +123,8 @@ func (s *Session) awaitCause(ctx context.Context, ended <-chan struct{}, patienc
 }
 
 // explain returns the error of a failed call. An error from the plugin's recipes already names
-// the operation; explain adds what to all other errors, also if the plugin lacks the recipe.
+// the operation; explain adds what to all other errors, and to the error of a plugin that
+// lacks the recipe.
 func (s *Session) explain(ctx context.Context, what string, err error) error {
 	if u := (unserved{}); errors.As(err, &u) {
 		return fmt.Errorf("%s: %w", what, u.error)

@@ -119,7 +119,8 @@ func TestAWriteThatWasNotSentHasNoUnknownOutcome(t *testing.T) {
 	})
 }
 
-// A call may return after Close. It then starts no goroutine, for which no one would wait.
+// A call may return after Close. It must not start a goroutine then, because Close no longer
+// waits for it.
 func TestAClosedSessionStartsNothing(t *testing.T) {
 	s, _ := resumable(t)
 	s.lose(recipes.ErrExpired)
@@ -376,7 +377,8 @@ func (l *listened) AfterFunc(func()) (stop func() bool) {
 	return func() bool { l.by.Add(-1); return true }
 }
 
-// A program's context may last as long as the program, and would keep something of each call.
+// A context may last as long as the program. If each call left something in it, memory would
+// grow.
 func TestACallLeavesNothingInItsContext(t *testing.T) {
 	s, _ := resumable(t)
 	ctx := &listened{Context: t.Context(), done: make(chan struct{})}

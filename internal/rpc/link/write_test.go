@@ -7,8 +7,8 @@ import (
 	"testing/synctest"
 	"time"
 
-	"github.com/zkrecipes/zkrecipes/internal/testing/fake"
 	"github.com/zkrecipes/zkrecipes/internal/testing/must"
+	"github.com/zkrecipes/zkrecipes/internal/testing/zktest"
 	"github.com/zkrecipes/zkrecipes/recipes"
 )
 
@@ -45,9 +45,9 @@ func TestChangeOutlastsItsSessionForAMoment(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
-				world := new(fake.World)
+				zk, dial := zktest.Piped(t)
 				l := newLinkOver(t, func(ctx context.Context, cfg recipes.SessionConfig) (recipes.Client, error) {
-					s, err := world.Open(ctx, cfg)
+					s, err := dial.Open(ctx, cfg)
 					return slowToRefuse{s, test.answers}, err
 				})
 				s := must.Get(l.client.Open(ctx(t), recipes.SessionConfig{Servers: []string{"zk.test:2181"}}))(t)
@@ -55,7 +55,8 @@ func TestChangeOutlastsItsSessionForAMoment(t *testing.T) {
 				result := make(chan error, 1)
 				go func() { _, err := q.Put(ctx(t), []byte("x")); result <- err }()
 				synctest.Wait()
-				world.Session(0).Lose(recipes.ErrExpired)
+				zk.ExpireSession(s.ID())
+				<-s.Done()
 				lost := time.Now()
 				err := <-result
 				matches(t, err, recipes.ErrExpired)
@@ -92,7 +93,7 @@ func (q refusingQueue) PutMany(context.Context, ...[]byte) ([]recipes.ElementID,
 }
 
 // Between the two plugins another client deletes the key and creates it again, with as many
-// changes as it had.
+// changes as it had before.
 func TestAChangeThatWasNotBegunIsMadeByTheNextPlugin(t *testing.T) {
 	t.Parallel()
 	s, before, after, move := moving(t)

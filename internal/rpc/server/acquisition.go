@@ -110,8 +110,8 @@ func (a *acquisitions) call(ctx context.Context, id string, resumed bool, announ
 	return a.leave(ctx, c)
 }
 
-// enter finds or makes the acquisition of a call. If it makes one, it returns first, and the
-// caller must call that to run the acquisition.
+// enter finds or makes the acquisition of a call. For a new acquisition it returns first,
+// which the caller must run.
 func (a *acquisitions) enter(id string, resumed bool, announce func(recipes.Place), run acquirer) (c *acquisition, first func(), err error) {
 	a.mu.Lock()
 	defer a.mu.Unlock()

@@ -11,8 +11,9 @@ import (
 	"testing"
 	"testing/synctest"
 
-	"github.com/zkrecipes/zkrecipes/internal/testing/fake"
 	"github.com/zkrecipes/zkrecipes/internal/testing/must"
+	"github.com/zkrecipes/zkrecipes/internal/testing/zktest"
+	"github.com/zkrecipes/zkrecipes/internal/zkserver"
 	pb "github.com/zkrecipes/zkrecipes/plugin/proto/zkrecipes/v1"
 	"github.com/zkrecipes/zkrecipes/recipes"
 )
@@ -80,7 +81,7 @@ func TestEndedAcquisitionsAreForgotten(t *testing.T) {
 	}
 }
 
-// A failed resume is forgotten. It does not make room for another grant.
+// A failed resume is forgotten, but does not make room for another grant.
 func TestARetriedResumeIsNotCountedAsEnded(t *testing.T) {
 	ts := newAcquisitions(&session{ctx: t.Context()}, 1)
 	resume := func(id string, end error) (*acquisition, error) {
@@ -199,11 +200,11 @@ func askedOnce(t *testing.T) acquirer {
 	}
 }
 
-// A call that has joined another one gets the other's result, and only when it has ended.
+// A call that has joined another one gets the result of that call, and only when that call has
+// ended.
 func TestBothCallersGetTheSessionsEnd(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		ctx, cancel := context.WithCancelCause(t.Context())
-		opened := must.Get(new(fake.World).Open(t.Context(), recipes.SessionConfig{}))(t)
+	zktest.OnVirtualTime(t, func(ctx context.Context, t *testing.T, _ *zkserver.Server, opened recipes.Client) {
+		ctx, cancel := context.WithCancelCause(ctx)
 		ss := &session{ctx: ctx, Client: opened}
 		ts := newAcquisitions(ss, 1)
 		leaves, reported := make(chan struct{}), make(chan error, 2)
@@ -269,7 +270,8 @@ func TestAnswerOutlivesTheSession(t *testing.T) {
 // A call that found its session before the end does not run after it.
 func TestNothingRunsInASessionThatHasEnded(t *testing.T) {
 	s := New(Config{})
-	opened := must.Get(new(fake.World).Open(t.Context(), recipes.SessionConfig{}))(t)
+	_, dial := zktest.Piped(t)
+	opened := must.Get(dial.Open(t.Context(), recipes.SessionConfig{Servers: []string{"server"}}))(t)
 	ss := s.start(opened, nil)
 	if ss.out.limit != MaxUnsent {
 		t.Errorf("it keeps %d bytes for its host", ss.out.limit)
@@ -305,7 +307,8 @@ func TestReleaseOfACancelledCallerContinues(t *testing.T) {
 	}
 }
 
-// What needs the host's code ends with the host, even if it is granted only then. The rest is kept.
+// Grants that need the host's code end with the host, even if they are granted only then. The
+// others are kept.
 func TestWhatNeedsTheHostEndsWithIt(t *testing.T) {
 	ss := &session{ctx: t.Context()}
 	ts := newAcquisitions(ss, 10)

@@ -3,6 +3,8 @@ package server
 import (
 	"context"
 
+	"github.com/google/uuid"
+
 	pb "github.com/zkrecipes/zkrecipes/plugin/proto/zkrecipes/v1"
 	"github.com/zkrecipes/zkrecipes/recipes"
 )
@@ -41,7 +43,8 @@ func doubleBarrierRunner(r *pb.AcquireRequest, m *pb.DoubleBarrier) runner {
 }
 
 type members interface {
-	EnterAnnounced(ctx context.Context, data []byte, joined func(recipes.Place)) (recipes.Passage, error)
+	EnterAnnounced(ctx context.Context, guid uuid.UUID, data []byte, joined func(recipes.Place)) (recipes.Passage, error)
+	ResumeUnannounced(ctx context.Context, guid uuid.UUID, joined func(recipes.Place)) (recipes.Passage, error)
 	ResumeWaiting(ctx context.Context, znode string, joined func(recipes.Place)) (recipes.Passage, error)
 	Resume(ctx context.Context, znode string, token recipes.Token) (recipes.Passage, error)
 	ResumeLeaving(ctx context.Context, znode string, token recipes.Token, members []string) (recipes.Passage, error)
@@ -51,15 +54,18 @@ func enter(ctx context.Context, b recipes.DoubleBarrier, r *pb.AcquireRequest, j
 	m, able := b.(members)
 	resumed, leaving := r.GetResumed(), r.GetDoubleBarrier().GetLeaving()
 	znode, token := resumed.GetZnode(), recipes.Token(resumed.GetToken())
+	guid := uuid.NewSHA1(uuid.Nil, []byte(r.GetSession()+" "+r.GetRequestId())) // the next plugin finds the member by it
 	switch {
 	case resumed == nil && !able:
 		return b.Enter(ctx, r.GetData())
 	case resumed == nil:
-		return m.EnterAnnounced(ctx, r.GetData(), joined)
+		return m.EnterAnnounced(ctx, guid, r.GetData(), joined)
 	case !able:
 		return nil, errNotResumed
 	case len(leaving) > 0:
 		return m.ResumeLeaving(ctx, znode, token, leaving)
+	case token == 0 && znode == "":
+		return m.ResumeUnannounced(ctx, guid, joined)
 	case token == 0:
 		return m.ResumeWaiting(ctx, znode, joined)
 	}
@@ -76,9 +82,36 @@ func leaveAtOnce(ctx context.Context, p recipes.Passage) error {
 const noPassage = "no place in a double barrier"
 
 func (s service) LeaveDoubleBarrier(ctx context.Context, r *pb.LeaveDoubleBarrierRequest) (*pb.LeaveDoubleBarrierResponse, error) {
+	if leaving := r.GetLeaving(); leaving != nil {
+		t, err := s.target(r)
+		if err != nil {
+			return nil, err
+		}
+		if _, unknown := t.acquisitions.granted(r.GetRequestId()); unknown != nil {
+			return &pb.LeaveDoubleBarrierResponse{}, s.awaitOthers(ctx, leaving)
+		}
+	}
 	return &pb.LeaveDoubleBarrierResponse{}, withGrant(s.Server, r, noPassage, func(ss *session, c *acquisition, p recipes.Passage) error {
 		err := p.Leave(ctx)
 		ss.acquisitions.finished(c)
 		return err
 	})
+}
+
+// awaitOthers waits until the members that entered with one have left. That member had begun to
+// leave in another plugin, and DropRest has deleted its znode.
+func (s service) awaitOthers(ctx context.Context, r *pb.AcquireRequest) error {
+	t, err := s.target(r)
+	if err != nil {
+		return err
+	}
+	b, err := t.DoubleBarrier(t.path, recipes.DoubleBarrierConfig{Size: int(r.GetDoubleBarrier().GetSize()), Dialect: t.dialect})
+	if err != nil {
+		return err
+	}
+	p, err := enter(ctx, b, r, nil)
+	if err != nil {
+		return err
+	}
+	return p.Leave(ctx)
 }

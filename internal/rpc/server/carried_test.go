@@ -12,7 +12,6 @@ import (
 
 	"github.com/zkrecipes/zkrecipes/internal/rpc/server"
 	"github.com/zkrecipes/zkrecipes/internal/rpc/wire"
-	"github.com/zkrecipes/zkrecipes/internal/testing/fake"
 	"github.com/zkrecipes/zkrecipes/internal/testing/must"
 	pb "github.com/zkrecipes/zkrecipes/plugin/proto/zkrecipes/v1"
 )
@@ -33,7 +32,7 @@ func callConnections(t *testing.T, s *server.Server) func(context.Context) (net.
 // waits.
 func TestOnlyAWaiterGetsItsPlaceEarly(t *testing.T) {
 	const limit = 40 << 10
-	h := newRawHost(t, server.Config{Open: new(fake.World).Open, Limits: server.Limits{Message: limit}})
+	h := newRawHost(t, server.Config{Limits: server.Limits{Message: limit}})
 	h.open(nil)
 	calls := must.Get(callConnections(t, h.server)(t.Context()))(t)
 	defer calls.Close()

@@ -77,7 +77,8 @@ func TestCallThatFindsTheZnodeDeletedEndsTheGrant(t *testing.T) {
 	}
 }
 
-// A request is not used for another kind of grant, and a call without a request id gets none.
+// A request id is not used for another kind of grant, and a call without a request id gets no
+// grant.
 func TestAGrantOfAnotherKindIsRefused(t *testing.T) {
 	s := New(Config{})
 	ss := &session{ctx: t.Context()}
@@ -117,8 +118,8 @@ func TestUnknownModeIsRefused(t *testing.T) {
 	}
 }
 
-// A newer host's recipe is refused, and the error names its field. So are a request without one, and
-// a try or a dialect that the recipe does not have.
+// A newer host's recipe is refused, and the error names its field. A request without a recipe is
+// refused too, and so is a try or a dialect that the recipe does not have.
 func TestAnImpossibleAcquireIsRefused(t *testing.T) {
 	newer := &pb.AcquireRequest{RequestId: "it"}
 	newer.ProtoReflect().SetUnknown(protowire.AppendBytes(protowire.AppendTag(nil, 90, protowire.BytesType), nil))
@@ -233,7 +234,8 @@ func (d dropped) DropRest(context.Context) error { *d.times++; return nil }
 func (dropped) Detach(context.Context) error     { return nil }
 func (dropped) ResumeTicket() []byte             { return nil }
 
-// DropRest ends the resumption. A second DropRest would delete what the session has got since.
+// DropRest ends the resumption. A second DropRest would delete what the session has acquired
+// since.
 func TestDropRestEndsTheResumption(t *testing.T) {
 	s := New(Config{Resume: func(context.Context, recipes.SessionConfig, []byte, time.Time) (recipes.Client, error) {
 		return nil, nil

@@ -9,11 +9,14 @@ import (
 	"github.com/zkrecipes/zkrecipes/internal/rpc/link"
 	"github.com/zkrecipes/zkrecipes/internal/rpc/server"
 	"github.com/zkrecipes/zkrecipes/internal/rpc/wire"
-	"github.com/zkrecipes/zkrecipes/internal/testing/fake"
 	"github.com/zkrecipes/zkrecipes/internal/testing/leaktest"
 	"github.com/zkrecipes/zkrecipes/internal/testing/must"
 	"github.com/zkrecipes/zkrecipes/internal/testing/watchdog"
+	"github.com/zkrecipes/zkrecipes/internal/testing/zktest"
+	"github.com/zkrecipes/zkrecipes/internal/zkserver"
 	pb "github.com/zkrecipes/zkrecipes/plugin/proto/zkrecipes/v1"
+	"github.com/zkrecipes/zkrecipes/recipes"
+	"github.com/zkrecipes/zkrecipes/recipes/zookeeper"
 	"google.golang.org/grpc"
 	"google.golang.org/grpc/credentials/insecure"
 	"google.golang.org/grpc/test/bufconn"
@@ -49,6 +52,10 @@ type rawHost struct {
 	ctx     context.Context
 	conn    *grpc.ClientConn
 	server  *server.Server
+	zk      *zkserver.Server
+	dial    zookeeper.Dialer                    // to zk
+	opened  recipes.Client                      // the plugin's latest session on zk
+	wrap    func(recipes.Client) recipes.Client // changes the plugin's sessions on zk; may be nil
 	servers []string
 	timeout time.Duration // of its session
 	stream  grpc.BidiStreamingClient[pb.OpenRequest, pb.OpenResponse]
@@ -60,14 +67,25 @@ type rawHost struct {
 	commits  pb.TransactionServiceClient
 }
 
+// newRawHost returns a host of a plugin. By default, the plugin opens sessions on a server of the
+// host's.
 func newRawHost(t *testing.T, cfg server.Config) *rawHost {
 	t.Helper()
-	conn, s := serve(t, cfg)
-	return &rawHost{
-		t: t, ctx: bounded(t), conn: conn, server: s, servers: []string{"fake"}, timeout: time.Hour,
-		sessions: pb.NewSessionServiceClient(conn), grants: pb.NewGrantServiceClient(conn),
-		plugin: pb.NewPluginServiceClient(conn), commits: pb.NewTransactionServiceClient(conn),
+	h := &rawHost{t: t, ctx: bounded(t), servers: []string{"server"}, timeout: time.Hour}
+	h.zk, h.dial = zktest.Piped(t)
+	if cfg.Open == nil {
+		cfg.Open = func(ctx context.Context, cfg recipes.SessionConfig) (s recipes.Client, err error) {
+			h.opened, err = h.dial.Open(ctx, cfg)
+			if err != nil || h.wrap == nil {
+				return h.opened, err
+			}
+			return h.wrap(h.opened), nil
+		}
 	}
+	h.conn, h.server = serve(t, cfg)
+	h.sessions, h.grants = pb.NewSessionServiceClient(h.conn), pb.NewGrantServiceClient(h.conn)
+	h.plugin, h.commits = pb.NewPluginServiceClient(h.conn), pb.NewTransactionServiceClient(h.conn)
+	return h
 }
 
 // try opens or resumes a session. more may change the request.
@@ -121,7 +139,7 @@ func TestOlderAndNewerHosts(t *testing.T) {
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
-			h := newRawHost(t, server.Config{Open: new(fake.World).Open})
+			h := newRawHost(t, server.Config{})
 			must.Get(h.try(h.ctx, nil, more))(t)
 			ask := &pb.AcquireRequest{RequestId: "1", Path: "/l"}
 			more(ask)

@@ -2,13 +2,14 @@ package server_test
 
 import (
 	"context"
+	"slices"
 	"testing"
 	"testing/synctest"
 	"time"
 
 	"github.com/zkrecipes/zkrecipes/internal/rpc/server"
-	"github.com/zkrecipes/zkrecipes/internal/testing/fake"
 	"github.com/zkrecipes/zkrecipes/internal/testing/must"
+	"github.com/zkrecipes/zkrecipes/internal/testing/zktest"
 	pb "github.com/zkrecipes/zkrecipes/plugin/proto/zkrecipes/v1"
 	"github.com/zkrecipes/zkrecipes/recipes"
 )
@@ -17,15 +18,15 @@ import (
 type bereaved struct {
 	*testing.T
 	*rawHost
-	world        *fake.World
+	id           int64              // of its session
 	cancelStream context.CancelFunc // ends the session's stream alone
 	detach       context.CancelFunc // ends Attach alone
 	lifetime     chan struct{}
 }
 
 func newBereaved(t *testing.T) *bereaved {
-	b := &bereaved{T: t, world: new(fake.World), lifetime: make(chan struct{})}
-	b.rawHost = newRawHost(t, server.Config{Open: b.world.Open, Lifetime: b.lifetime})
+	b := &bereaved{T: t, lifetime: make(chan struct{})}
+	b.rawHost = newRawHost(t, server.Config{Lifetime: b.lifetime})
 	b.timeout = time.Second
 	attached, detach := context.WithCancel(t.Context())
 	opened, cancelStream := context.WithCancel(t.Context())
@@ -33,23 +34,44 @@ func newBereaved(t *testing.T) *bereaved {
 	a := must.Get(b.plugin.Attach(attached, &pb.AttachRequest{}))(t)
 	must.Get(a.Recv())(t)
 	must.Get(b.try(opened, nil))(t)
-	other := must.Get(b.world.Open(t.Context(), recipes.SessionConfig{Servers: []string{"fake"}, SessionTimeout: time.Second}))(t)
+	b.id = b.opened.ID()
+	other := must.Get(b.dial.Open(t.Context(), recipes.SessionConfig{Servers: []string{"server"}, SessionTimeout: time.Second}))(t)
+	t.Cleanup(func() { other.Close(context.Background()) })
 	acquired(t, other, "/theirs")
 	must.Get(b.acquire(&pb.AcquireRequest{RequestId: "1", Path: "/ours"}))(t)
 	// The call lasts until the end of the connection or of the session.
 	go b.acquire(&pb.AcquireRequest{RequestId: "2", Path: "/theirs"})
-	must.Do(t, b.world.Wait(t.Context(), func() bool { return len(b.world.Line("/theirs")) == 2 }))
+	synctest.Wait()
+	if n := b.inLine("/theirs"); n != 2 {
+		t.Fatalf("%d contenders", n)
+	}
 	return b
 }
 
-// holds checks whether the host's session exists, and that the plugin ends if not.
+func (b *bereaved) inLine(path string) int { return len(zktest.Layout(b.zk, path)) }
+
+func (b *bereaved) open() bool { return slices.Contains(b.zk.Sessions(), b.id) }
+
+// interrupt breaks the session's connection, so the plugin has messages for its host.
+func (b *bereaved) interrupt() {
+	b.zk.CloseConnection(b.id)
+	time.Sleep(time.Second) // until it is connected again
+	b.holds(true)
+}
+
+func (b *bereaved) expire() {
+	b.zk.ExpireSession(b.id)
+	time.Sleep(time.Second) // until the plugin is told so
+}
+
+// holds checks whether the host's session exists, and that the plugin ends if it does not.
 func (b *bereaved) holds(want bool) {
 	b.Helper()
 	synctest.Wait()
-	if err := b.world.Session(0).Err(); (err == nil) != want {
-		b.Errorf("the session's error is %v; it should exist: %v", err, want)
+	if b.open() != want {
+		b.Errorf("the session is open: %v; want %v", !want, want)
 	}
-	if got := len(b.world.Line("/ours")); (got == 1) != want {
+	if got := b.inLine("/ours"); (got == 1) != want {
 		b.Errorf("%d contenders at the lock that was held", got)
 	}
 	select {
@@ -68,16 +90,14 @@ func (b *bereaved) holds(want bool) {
 func TestSessionOutlivesItsHostForTheLifetime(t *testing.T) {
 	for name, end := range map[string]func(*bereaved){
 		"lifetime": func(b *bereaved) { close(b.lifetime) },
-		"session":  func(b *bereaved) { b.world.Session(0).Lose(recipes.ErrExpired) },
+		"session":  (*bereaved).expire,
 		"after a message that could not be sent": func(b *bereaved) {
-			b.world.Session(0).Suspend()
-			b.holds(true)
+			b.interrupt()
 			close(b.lifetime)
 		},
 		"session, after a message that could not be sent": func(b *bereaved) {
-			b.world.Session(0).Suspend()
-			b.holds(true)
-			b.world.Session(0).Lose(recipes.ErrExpired)
+			b.interrupt()
+			b.expire()
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -85,7 +105,7 @@ func TestSessionOutlivesItsHostForTheLifetime(t *testing.T) {
 				b := newBereaved(t)
 				_ = b.conn.Close()
 				b.holds(true)
-				if n := len(b.world.Line("/theirs")); n != 1 {
+				if n := b.inLine("/theirs"); n != 1 {
 					t.Errorf("%d contenders; a host that has died waits for nothing", n)
 				}
 				time.Sleep(time.Minute) // without a heartbeat
@@ -125,7 +145,7 @@ func TestLiveHostEndsItsSession(t *testing.T) {
 				b := newBereaved(t)
 				end(b)
 				synctest.Wait()
-				if b.world.Session(0).Err() == nil {
+				if b.open() {
 					t.Error("the session still exists")
 				}
 				b.detach()

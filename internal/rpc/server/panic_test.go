@@ -13,7 +13,6 @@ import (
 	"google.golang.org/grpc"
 
 	"github.com/zkrecipes/zkrecipes/internal/rpc/wire"
-	"github.com/zkrecipes/zkrecipes/internal/testing/fake"
 	"github.com/zkrecipes/zkrecipes/internal/testing/must"
 	pb "github.com/zkrecipes/zkrecipes/plugin/proto/zkrecipes/v1"
 	"github.com/zkrecipes/zkrecipes/recipes"
@@ -156,7 +155,7 @@ func (b *brittle) Read(p []byte) (int, error) {
 // The panic ends the connection, not the plugin.
 func TestPanicInAConnectionOfCallsEndsIt(t *testing.T) {
 	host, plugin := net.Pipe()
-	s := New(Config{Open: new(fake.World).Open})
+	s := New(Config{})
 	var serving sync.WaitGroup
 	serving.Go(func() { s.ServeCalls(t.Context(), &brittle{Conn: plugin}) })
 	go func() { _, _ = host.Write(make([]byte, 8)) }() // two empty messages; ends with the connection

@@ -10,7 +10,6 @@ import (
 
 	"github.com/zkrecipes/zkrecipes/internal/rpc/server"
 	"github.com/zkrecipes/zkrecipes/internal/rpc/wire"
-	"github.com/zkrecipes/zkrecipes/internal/testing/fake"
 	"github.com/zkrecipes/zkrecipes/internal/testing/must"
 	pb "github.com/zkrecipes/zkrecipes/plugin/proto/zkrecipes/v1"
 	"github.com/zkrecipes/zkrecipes/recipes"
@@ -25,8 +24,7 @@ import (
 func TestOnlyHeartbeatsKeepASession(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		const timeout = 10 * time.Second
-		world := new(fake.World)
-		h := newRawHost(t, server.Config{Open: world.Open})
+		h := newRawHost(t, server.Config{})
 		h.timeout = timeout
 		h.open(nil)
 		h.send(heartbeat(7))
@@ -51,7 +49,7 @@ func TestOnlyHeartbeatsKeepASession(t *testing.T) {
 			time.Sleep(timeout / 4)
 			h.send(&pb.OpenRequest{})
 		}
-		<-world.Session(0).Done()
+		<-h.opened.Done()
 		if d := time.Since(began); d != timeout {
 			t.Errorf("the session ended %v after the last heartbeat", d)
 		}
@@ -66,7 +64,7 @@ func TestOnlyHeartbeatsKeepASession(t *testing.T) {
 }
 
 func TestAStreamBeginsWithStart(t *testing.T) {
-	h := newRawHost(t, server.Config{Open: new(fake.World).Open})
+	h := newRawHost(t, server.Config{})
 	st := must.Get(h.sessions.Open(h.ctx))(t)
 	must.Do(t, st.Send(heartbeat(1)))
 	_, err := st.Recv()
@@ -98,7 +96,7 @@ func TestAttemptToOpenEndsWithItsStream(t *testing.T) {
 // The message is refused over both transports.
 func TestMessageThatIsTooLargeIsRefusedUnread(t *testing.T) {
 	const limit = 1 << 10
-	h := newRawHost(t, server.Config{Open: new(fake.World).Open, Limits: server.Limits{Message: limit}})
+	h := newRawHost(t, server.Config{Limits: server.Limits{Message: limit}})
 	h.session = "none"
 	for size, want := range map[int]error{limit / 2: recipes.ErrSessionLost, 2 * limit: recipes.ErrTooLarge} {
 		if _, err := h.acquire(&pb.AcquireRequest{RequestId: "1", Path: "/l", Data: make([]byte, size)}); !errors.Is(err, want) {
@@ -110,7 +108,7 @@ func TestMessageThatIsTooLargeIsRefusedUnread(t *testing.T) {
 // Calls of hosts that support only gRPC are measured too.
 func TestCallsOverGRPCAreMeasured(t *testing.T) {
 	reader := sdkmetric.NewManualReader()
-	h := newRawHost(t, server.Config{Open: new(fake.World).Open, MeterProvider: sdkmetric.NewMeterProvider(sdkmetric.WithReader(reader))})
+	h := newRawHost(t, server.Config{MeterProvider: sdkmetric.NewMeterProvider(sdkmetric.WithReader(reader))})
 	must.Get(h.plugin.Info(h.ctx, new(pb.InfoRequest)))(t)
 	var got metricdata.ResourceMetrics
 	for ctx := bounded(t); len(got.ScopeMetrics) == 0; runtime.Gosched() { // counted after the answer was sent
@@ -120,7 +118,7 @@ func TestCallsOverGRPCAreMeasured(t *testing.T) {
 	}
 }
 
-// deadlines notes the deadlines of the puts that reach a session.
+// deadlines records the deadlines of the puts that reach a session.
 type deadlines struct {
 	recipes.Client
 	puts chan time.Time
@@ -145,12 +143,10 @@ func (q notingQueue) PutMany(ctx context.Context, _ ...[]byte) ([]recipes.Elemen
 // answer that nothing was put. A put that does not wait has all of the caller's time.
 func TestAPutThatWaitsGivesUpBeforeItsCaller(t *testing.T) {
 	puts := make(chan time.Time, 2)
-	h := newRawHost(t, server.Config{Open: func(ctx context.Context, cfg recipes.SessionConfig) (recipes.Client, error) {
-		s, err := new(fake.World).Open(ctx, cfg)
-		return deadlines{s, puts}, err
-	}})
+	h := newRawHost(t, server.Config{})
+	h.wrap = func(s recipes.Client) recipes.Client { return deadlines{s, puts} }
 	h.open(nil)
-	ctx, cancel := context.WithTimeout(h.ctx, 10*time.Minute) // subject: the deadline that reaches the session
+	ctx, cancel := context.WithTimeout(h.ctx, 10*time.Minute) // the subject of the test: the deadline that reaches the session
 	defer cancel()
 	end, _ := ctx.Deadline()
 	put := func(capacity int32) time.Time {

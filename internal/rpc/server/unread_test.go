@@ -14,7 +14,6 @@ import (
 	"github.com/zkrecipes/zkrecipes/internal/rpc/client"
 	"github.com/zkrecipes/zkrecipes/internal/rpc/server"
 	"github.com/zkrecipes/zkrecipes/internal/rpc/wire"
-	"github.com/zkrecipes/zkrecipes/internal/testing/fake"
 	"github.com/zkrecipes/zkrecipes/internal/testing/must"
 	"github.com/zkrecipes/zkrecipes/internal/testing/zktest"
 	pb "github.com/zkrecipes/zkrecipes/plugin/proto/zkrecipes/v1"
@@ -33,11 +32,10 @@ const unsent = 4 << 20
 
 // newDeafHost returns a host that has opened a session, and reads its stream only when the
 // test does.
-func newDeafHost(t *testing.T) (*rawHost, *fake.World) {
-	world := new(fake.World)
-	h := newRawHost(t, server.Config{Open: world.Open}.Unsent(unsent))
+func newDeafHost(t *testing.T) *rawHost {
+	h := newRawHost(t, server.Config{}.Unsent(unsent))
 	h.open(nil)
-	return h, world
+	return h
 }
 
 func (h *rawHost) contend(ctx context.Context, id, path string, try bool) error {
@@ -45,32 +43,52 @@ func (h *rawHost) contend(ctx context.Context, id, path string, try bool) error 
 	return err
 }
 
+// ungranting is a session whose locks are never granted. Their places fill a stream quickly.
+type ungranting struct{ recipes.Client }
+
+func (ungranting) Lock(_ string, cfg recipes.LockConfig) (recipes.Lock, error) {
+	return ungranted{joined: cfg.Joined}, nil
+}
+
+type ungranted struct {
+	recipes.Lock
+	joined func(recipes.Place)
+}
+
+func (l ungranted) Acquire(ctx context.Context) (recipes.Hold, error) {
+	l.joined(recipes.Place{Znode: longPath, Position: 1})
+	<-ctx.Done()
+	return nil, context.Cause(ctx)
+}
+
 // Other clients are granted what the session held. A host that reads again gets the loss.
 func TestSessionEndsIfItsHostLeavesTooMuchUnread(t *testing.T) {
-	h, world := newDeafHost(t)
+	h := newRawHost(t, server.Config{}.Unsent(unsent))
+	h.wrap = func(s recipes.Client) recipes.Client { return ungranting{s} }
+	h.open(nil)
 	var waiting sync.WaitGroup
 	ctx, cancel := context.WithCancel(t.Context())
 	defer waiting.Wait()
 	defer cancel()
 	for i := range unsent/(60<<10) + 100 { // 100: the buffers of the connection
-		waiting.Go(func() { _ = h.contend(ctx, fmt.Sprint(i), longPath, false) })
+		waiting.Go(func() { _ = h.contend(ctx, fmt.Sprint(i), "/l", false) })
 	}
-	<-world.Session(0).Done()
-	if line := world.Line(longPath); len(line) > 0 {
-		t.Errorf("%d contenders are in the queue", len(line))
-	}
+	<-h.opened.Done()
+	var reason error
 	for {
 		m, err := h.stream.Recv()
-		if err != nil {
-			t.Fatal("the end of the stream came first: ", err)
+		if err != nil { // the plugin has closed the session
+			break
 		}
 		if change := m.GetStateChanged(); change.GetState() == pb.State_STATE_LOST {
-			reason := wire.Failure(change.GetReason(), recipes.ErrInternal)
-			if !errors.Is(reason, recipes.ErrLimit) || !errors.Is(reason, recipes.ErrPluginLost) {
-				t.Error(reason)
-			}
-			return
+			reason = wire.Failure(change.GetReason(), recipes.ErrInternal)
 		}
+	}
+	if !errors.Is(reason, recipes.ErrLimit) || !errors.Is(reason, recipes.ErrPluginLost) {
+		t.Error(reason)
+	}
+	if open := h.zk.Sessions(); len(open) > 0 {
+		t.Errorf("session %#x is open", open)
 	}
 }
 
@@ -127,7 +145,7 @@ func (o *once) Addr() net.Addr { return &net.UnixAddr{} }
 
 // The id is refused over both transports.
 func TestRequestIDThatIsTooLongIsRefused(t *testing.T) {
-	h, _ := newDeafHost(t)
+	h := newDeafHost(t)
 	id := strings.Repeat("i", server.MaxRequestID)
 	must.Report(t, h.contend(t.Context(), id, "/l", false))
 	_, abandon := h.grants.Abandon(t.Context(), &pb.AbandonRequest{Session: h.session, RequestId: id + "i"})
@@ -142,7 +160,7 @@ func TestRequestIDThatIsTooLongIsRefused(t *testing.T) {
 // For a host that does not read, unsent places of finished calls are dropped: the answers
 // have the places. The loss of a grant is kept.
 func TestPlaceOfAContenderThatHasLeftIsNotKept(t *testing.T) {
-	h, world := newDeafHost(t)
+	h := newDeafHost(t)
 	must.Do(t, h.contend(t.Context(), "held", longPath, false))
 	must.Get(h.grants.Watch(t.Context(), &pb.WatchRequest{Session: h.session, RequestId: "held"}))(t)
 	const left = 80
@@ -155,7 +173,9 @@ func TestPlaceOfAContenderThatHasLeftIsNotKept(t *testing.T) {
 			t.Fatalf("the answer's place: %v, %v", place, ok)
 		}
 	}
-	world.Remove(world.Line(longPath)[0].Znode)
+	other := must.Get(h.dial.Open(t.Context(), recipes.SessionConfig{Servers: h.servers}))(t)
+	must.Do(t, zktest.BarrierAt(t, other, longPath+"/"+zktest.Layout(h.zk, longPath)[0]).Remove(t.Context()))
+	must.Do(t, other.Close(t.Context()))
 	h.send(heartbeat(7))
 	places, lost, echoed := 0, false, false
 	for !lost || !echoed {

@@ -49,8 +49,8 @@ func TestCallThatHasEndedIsForgotten(t *testing.T) {
 	}
 }
 
-// Abandon undoes a call once, even if it arrives before the call knows of its success. Only
-// the latest calls can be undone.
+// Abandon undoes a call once, even if it arrives before the call has received its result.
+// Only the latest calls can be undone.
 func TestAbandonUndoesWhatHasSucceeded(t *testing.T) {
 	ss := new(session)
 	ts := newAcquisitions(ss, 1)

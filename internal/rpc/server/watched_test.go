@@ -52,7 +52,8 @@ func TestAReportedLossLeavesAGrantThatCanBeReleased(t *testing.T) {
 	}
 }
 
-// An acquisition may arrive after it was abandoned. It is not begun, and its caller learns why.
+// An acquisition may arrive after it was abandoned. It does not start, and its caller gets the
+// reason.
 func TestAnAcquisitionThatWasAbandonedBeforeItArrivedIsNotBegun(t *testing.T) {
 	ts := newAcquisitions(&session{ctx: t.Context()}, 1)
 	ts.abandon("it")

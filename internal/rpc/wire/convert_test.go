@@ -86,7 +86,7 @@ func TestNothingIsLostOnTheWire(t *testing.T) {
 	}
 }
 
-// No leader, no name and no decision are not values with empty fields.
+// A missing leader, name or decision does not become a value with empty fields.
 func TestNothingStaysNothing(t *testing.T) {
 	if l := wire.Leader(wire.ToLeader(recipes.Leader{})); !l.None() {
 		t.Errorf("%+v", l)
@@ -139,8 +139,8 @@ func TestUnknownModes(t *testing.T) {
 	}
 }
 
-// complete fails if a field of want is zero, because its loss would go unnoticed, or if got
-// differs. The fields in left are not sent.
+// complete fails if got differs from want, or if a field of want is zero, because its loss
+// would go unnoticed. The fields in left are not sent.
 func complete(t *testing.T, got, want any, left ...string) {
 	t.Helper()
 	v := reflect.ValueOf(want)

@@ -120,8 +120,8 @@ func unsupported(s *status.Status) error {
 	return &Remote{text: fmt.Sprintf("%v: %s", recipes.ErrUnsupported, s.Message()), is: []error{recipes.ErrUnsupported}}
 }
 
-// WriteError converts the error of a guarded write of ops, in the way of Error. If one of them
-// made it fail, the error is a *recipes.WriteError with that operation.
+// WriteError converts the error of a guarded write of ops, like Error. If one of the
+// operations failed, the error is a *recipes.WriteError with that operation.
 func WriteError(err error, ops []recipes.Op) (e error, answered bool) {
 	e, answered = Error(err)
 	if !answered {

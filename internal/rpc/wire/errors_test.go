@@ -161,7 +161,7 @@ func TestDetailsOfOthersAreNotTheRecipes(t *testing.T) {
 	}
 }
 
-// An error that never was a status is the caller's own, and says nothing about the call.
+// An error that never was a status is the caller's own, and does not answer the call.
 func TestErrorWithoutAStatusIsReturnedUnchanged(t *testing.T) {
 	for _, own := range []error{recipes.ErrDeadline, errors.New("marshal")} {
 		if e, said := wire.Error(own); e != own || said {

@@ -15,7 +15,7 @@ import (
 )
 
 // A server with enforce.auth.enabled refuses sessions without a user. A server with enforceQuota
-// refuses what exceeds a quota. Both begin with ZooKeeper 3.7.
+// refuses what exceeds a quota. Both settings exist since ZooKeeper 3.7.
 func TestEnsembleWithEnforcedAuthenticationAndQuotas(t *testing.T) {
 	notBefore35(t)
 	cfg := ensembletest.Quick(1)

@@ -22,8 +22,8 @@ import (
 	"github.com/zkrecipes/zkrecipes/recipes/zookeeper"
 )
 
-// A session asks for the address of a server's name each time that it connects. So it finds a
-// server that was replaced by one at another address, and keeps its hold.
+// A session resolves a server's name each time that it connects. So it finds a server that
+// has moved to another address, and keeps its hold.
 func TestEnsembleWhoseNamesGetOtherAddresses(t *testing.T) {
 	testall.Require(t)
 	e := ensembletest.Start(t, apart(config(3)))

@@ -65,7 +65,7 @@ func TestEnsembleWithDifferentLimitsOfTheTimeout(t *testing.T) {
 	}
 }
 
-// The leader learns of a local session only when it creates its first ephemeral znode.
+// The leader knows a local session only from its first ephemeral znode on.
 func TestEnsembleWithLocalSessions(t *testing.T) {
 	testall.Require(t)
 	notBefore35(t)

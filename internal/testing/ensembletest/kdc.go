@@ -67,7 +67,7 @@ func StartKDC(t testing.TB) *KDC {
 	cmd := k.command(ctx, "krb5kdc", "-n", "-P", filepath.Join(dir, "pid"))
 	started := make(chan error)
 	go func() {
-		runtime.LockOSThread() // as ensemble.BindToParent demands
+		runtime.LockOSThread() // as ensemble.BindToParent requires
 		defer runtime.UnlockOSThread()
 		defer close(k.done)
 		ensemble.BindToParent(cmd)

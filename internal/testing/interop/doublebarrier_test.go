@@ -87,7 +87,7 @@ func TestRealDoubleBarriersAreRefused(t *testing.T) {
 }
 
 // TestRealDoubleBarriersThatComeLater lets ours wait before a member of the other library
-// comes. The other library counts every child of the path, and may pass. Ours does not pass
+// joins. The other library counts every child of the path, and may pass. Ours does not pass
 // with it, and leaves.
 func TestRealDoubleBarriersThatComeLater(t *testing.T) {
 	besideEach(t, func(t *testing.T, library string) {

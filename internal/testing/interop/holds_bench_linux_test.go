@@ -21,7 +21,7 @@ import (
 	"github.com/zkrecipes/zkrecipes/recipes/zookeeper"
 )
 
-// BenchmarkHolds measures what locks cost that are held and not contended, which is the commonest
+// BenchmarkHolds measures the cost of locks that are held without contention, the most common
 // state of a lock: the processor time of all servers and of the client in a second. Rounds
 // alternate between the libraries. In workload idle each session holds one lock. In workload hold
 // one session holds all of them, and the time until it does is measured too. Client is the
@@ -73,7 +73,7 @@ func BenchmarkHolds(b *testing.B) {
 	fmt.Print(measured.ratios())
 }
 
-// mostThreaded is how many sessions a library opens that has several threads for each.
+// mostThreaded is how many sessions a library with several threads per session opens.
 const mostThreaded = 300
 
 // startForHolds starts servers that can read the end of a session with 20,000 locks. They do not

@@ -35,7 +35,7 @@ type pair struct {
 	rw    bool // it has readers
 	lists bool // theirs lists the wait queue, and must see ours
 	stops bool // all contenders can wait for each other until one of them gives up (kazoo#649)
-	meet  bool // all four take part in each turn, so a turn waits for one that was killed
+	meet  bool // all four processes take part in each turn, so a turn waits for one that was killed
 }
 
 var pairs = []pair{
@@ -58,7 +58,7 @@ var pairs = []pair{
 	{library: "kazoo", theirs: "rounds", ours: "kazoo/rounds", meet: true},
 }
 
-// TestEachDialectMeetsItsLibrary: each dialect of each grant is in a pair.
+// TestEachDialectMeetsItsLibrary: each dialect of each grant appears in a pair.
 func TestEachDialectMeetsItsLibrary(t *testing.T) {
 	recipe := map[string]string{
 		"shared lock for reading": "rw", "shared lock for writing": "rw", "membership": "group",
@@ -68,7 +68,7 @@ func TestEachDialectMeetsItsLibrary(t *testing.T) {
 		for _, d := range w.Dialects {
 			ours := string(d) + "/" + cmp.Or(recipe[w.Name], w.Name)
 			missing := !slices.ContainsFunc(pairs, func(p pair) bool { return p.ours == ours })
-			if missing && d != recipes.ZooKeeper && ours != "curator/group" { // any ephemeral child is a member there
+			if missing && d != recipes.ZooKeeper && ours != "curator/group" { // there, any ephemeral child is a member
 				t.Errorf("no pair has %s, for the %s", ours, w.Name)
 			}
 		}

@@ -20,10 +20,10 @@ type match struct {
 
 	mu        sync.Mutex
 	turns     map[string]int // by side
-	seen      map[int]string // the side that counted to a number
+	seen      map[int]string // the side that took the turn with a number
 	holder    *peer          // the last to take a turn
 	handovers int            // turns that followed one of the other side
-	most      int            // the most turns of one peer between two of another, without a kill; the other may join late
+	most      int            // the most turns of one peer between two turns of another, without a kill; the other may join late
 	since     map[*peer]map[*peer]int
 	put       map[string]int // elements of a queue, and how often
 	taken     map[string]int
@@ -59,7 +59,7 @@ func (m *match) receive(p *peer, line string) {
 		m.timeouts++
 	case what == "lost":
 		m.lost++
-		m.stopped = m.pair.meet // their later messages would count a dead member
+		m.stopped = m.pair.meet // their later messages would include a dead member
 	case what == "listed":
 		m.listed++
 	case what == "turn" && len(words) >= 2:
@@ -137,9 +137,9 @@ func (m *match) took(p *peer) {
 	m.holder = p
 }
 
-// enough reports whether the match can end: both sides have had turns after each other, and
-// one since the last kill, or a rule was broken. A busy machine may need longer for that
-// than the length of the match.
+// enough reports whether the match can end: each side has had a turn after the other, one
+// turn followed the last kill, or a rule was broken. A busy machine may need longer for
+// that than the length of the match.
 func (m *match) enough() bool {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -182,8 +182,8 @@ func (m *match) judge(lasts time.Duration, long bool) {
 	m.t.Logf("interop: %v turns (%d of readers) in %v, %d from one library to the other, %d violations", sides, m.reads, lasts, m.handovers, len(m.broken))
 	m.t.Logf("interop: longest pause without a kill %v, after one %v, %d kills %v", m.longest.Round(time.Millisecond), m.recovered.Round(time.Millisecond), m.kills, m.killedAs)
 	m.t.Logf("interop: at most %d turns of another between two of one, %d timeouts, %d sessions lost, ours listed %d times", m.most, m.timeouts, m.lost, m.listed)
-	// A process that is paused for as long as its session's timeout holds beside the next one. A
-	// busy machine pauses processes. The audit still shows what ZooKeeper granted.
+	// A process that is paused for its session timeout still acts as holder beside the next one.
+	// A busy machine pauses processes. The audit still shows what ZooKeeper granted.
 	paused := m.audited() > m.kills
 	for _, b := range m.broken {
 		if paused && strings.HasSuffix(b, "holds beside a holder") {

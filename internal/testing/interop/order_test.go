@@ -12,7 +12,7 @@ type order struct {
 	writers []place // of turns that exclude all others: number of the turn
 	readers []place // number of the last turn of a writer
 	leases  []lease
-	waiting map[int64]int64 // contenders that the bystander saw waiting: czxid -> session
+	waiting map[int64]int64 // contenders that the bystander found waiting: czxid -> session
 }
 
 // place is a turn, and the czxid of the contender's znode. The number in the name is
@@ -29,9 +29,9 @@ type lease struct{ czxid, session int64 }
 // after the turns of all contenders that joined earlier. So a waiter sees at most one turn
 // of each other contender before its own, or two if the other acquires again.
 //
-// This is fairness among waiters. If a process joins again late, the others may have any
-// number of turns since its last one, and that is not overtaking. So match.most is logged
-// and not limited.
+// This is fairness among waiters. If a process joins again late, the others may have had
+// any number of turns since its last one, which is not overtaking. So match.most is logged,
+// but not limited.
 func (o *order) broken() (broken []string) {
 	slices.SortFunc(o.writers, func(a, b place) int { return cmp.Compare(a.turn, b.turn) })
 	for i := 1; i < len(o.writers); i++ {

@@ -63,7 +63,7 @@ func broken(err error) {
 	watchdog.Hang() // until the test ends it
 }
 
-// witness is the directory in which peers create files while they hold. So a holder sees
+// witness is the directory in which peers create files while they hold. So a holder detects
 // another one that it should exclude.
 type witness string
 
@@ -98,7 +98,7 @@ func (w witness) turn(ctx context.Context, s recipes.Client, dialect recipes.Dia
 		if rand.N(2) == 0 {
 			acquire, do = l.AcquireRead, w.shared
 		}
-		bounded, cancel := context.WithTimeout(ctx, 2*time.Second) // subject: a contender that gives up
+		bounded, cancel := context.WithTimeout(ctx, 2*time.Second) // the subject of the test: a contender that gives up
 		defer cancel()
 		h, err := acquire(bounded)
 		if bounded.Err() != nil && err != nil {

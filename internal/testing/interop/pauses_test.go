@@ -15,7 +15,7 @@ import (
 type pauses struct {
 	answers     int
 	last        time.Time // a turn
-	lastAnswers int       // answers until then
+	lastAnswers int       // answers up to that turn
 	killed      time.Time
 	killAnswers int
 	longest     time.Duration // the longest pause, except after a kill
@@ -31,7 +31,7 @@ const (
 	mostAfterKill = int((sessionTimeout + 200*time.Millisecond + time.Second) / askEvery)
 	// With kazoo#649 all wait until one gives up after 2 s, and perhaps a second time.
 	mostStopped = int(5 * time.Second / askEvery)
-	// How much longer than its length a match may take on a busy machine.
+	// The time by which a match may exceed its length on a busy machine.
 	mostMore = int(2 * time.Minute / askEvery)
 )
 

@@ -44,7 +44,7 @@ func startLibrary(tb testing.TB, name, path string, addrs []string, sessions int
 	must.Do(tb, cmd.Start())
 	tb.Cleanup(func() {
 		if tb.Failed() {
-			_ = cmd.Process.Kill() // its contenders may wait for each other
+			_ = cmd.Process.Kill() // its contenders may be waiting for each other
 		}
 		_ = stdin.Close()
 		if err := cmd.Wait(); err != nil && !tb.Failed() {
@@ -63,7 +63,7 @@ func (p *libraryProcess) run(workload string) run {
 	}
 }
 
-// do has the process carry out a line, and returns the rate.
+// do makes the process carry out a line, and returns the rate.
 func (p *libraryProcess) do(tb testing.TB, workload string, number int64) float64 {
 	tb.Helper()
 	made := creations(tb, p.look, p.path)

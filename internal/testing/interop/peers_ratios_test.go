@@ -38,7 +38,7 @@ var besides = []string{
 	"idle, server", "idle, client", "held after", "hold, server", "hold, client",
 }
 
-// ratio is of two locks with the same number of contenders.
+// ratio compares two locks with the same number of contenders.
 type ratio struct{ workload, lock, to string }
 
 func allCompared() []ratio {

@@ -21,11 +21,11 @@ import (
 	"github.com/zkrecipes/zkrecipes/recipes/zookeeper"
 )
 
-// way is a lock, or a library's way to do the workloads, that a benchmark measures.
+// way is what a benchmark measures: a lock, or the recipes of a library.
 type way struct {
 	name  string
 	runs  map[string]run         // by workload, those that it has
-	asked func(testing.TB) int64 // grants so far that needed a request to the leader; nil for other libraries
+	asked func(testing.TB) int64 // counts the grants that needed a request to the leader; nil for other libraries
 }
 
 // run runs a workload once and returns its rate per second. A workload that has no end of its own
@@ -34,8 +34,8 @@ type run func(tb testing.TB, window time.Duration) float64
 
 // most is the maximum number of contenders of a lock. All contenders of a Python process
 // share its interpreter, and go-zookeeper's lock lists its wait queue at each turn. Beyond
-// most.raw, contenders of the plain lock share sessions, because a process may not have
-// enough file descriptors for theirs and ours.
+// most.raw, contenders of the plain lock share sessions, because the process may not have
+// enough file descriptors for their sessions and ours.
 var most = struct{ libraries, plugin, listing, raw int }{100, 1000, 3000, 8000}
 
 // waysOf opens n sessions for each kind of lock. Contender i of each library connects to
@@ -89,7 +89,7 @@ func waysOf(tb testing.TB, addrs []string, n int) []way {
 	return ways
 }
 
-// lookAt returns a session that is no contender. It creates the parent of all paths.
+// lookAt returns a session that is not a contender. It creates the parent of all paths.
 func lookAt(tb testing.TB, addrs []string) *zk.Conn {
 	look := rawSessions(tb, addrs, 1)[0]
 	if _, err := look.Create("/peers", nil, 0, zk.WorldACL(zk.PermAll)); err != nil && !errors.Is(err, zk.ErrNodeExists) {

@@ -30,7 +30,7 @@ func (m *match) play(lasts time.Duration, sides ...side) {
 		for _, p := range peers {
 			select {
 			case <-p.exited:
-			case <-time.After(10 * time.Second): // clean-up: the subject is not how a peer ends
+			case <-time.After(10 * time.Second): // clean-up: the test is not about how a peer ends
 				_ = p.cmd.Process.Kill()
 				<-p.exited
 			}
@@ -51,7 +51,7 @@ func (m *match) play(lasts time.Duration, sides ...side) {
 		}
 	}
 	start, check := time.Now(), time.NewTicker(askEvery)
-	over := -1 // answers of the server when the time was over
+	over := -1 // answers of the server when the match time had passed
 	defer check.Stop()
 	kill := time.NewTicker(min(killEvery, lasts*2/5))
 	defer kill.Stop()
@@ -97,7 +97,7 @@ func (m *match) left(starts bool) bool {
 		return true
 	}
 	if m.pair.meet && starts {
-		m.killAnswers = m.answers // a turn waits for it, however late it is ready
+		m.killAnswers = m.answers // a turn waits for the new peer, however late it is ready
 	}
 	why := m.stuck(m.pair.stops || m.pair.meet)
 	if why != "" {

@@ -37,7 +37,7 @@ func BenchmarkLongQueue(b *testing.B) {
 			e := ensembletest.Start(b, ensemble.Config{Servers: 1, HeapMiB: 4096})
 			taken, err := w.measure(b, e.Addrs(), n, limit)
 			if err != nil && w.dialect != "" {
-				b.Skip(err) // a library need not manage so many
+				b.Skip(err) // a library may fail with so many elements
 			}
 			must.Do(b, err)
 			b.ReportMetric(taken.rate(), "taken/s")
@@ -94,7 +94,7 @@ type queueWay struct {
 	command  []string
 	sessions int
 	dialect  string // of the elements that another library takes
-	batch    string // the most elements to take at once; "": one, which other libraries can only
+	batch    string // the most elements to take at once; "": one, the only choice with other libraries
 }
 
 func queueWays(tb testing.TB) []queueWay {
@@ -162,7 +162,7 @@ type used struct {
 
 func (u used) rate() float64 { return float64(u.count) / u.took.Seconds() }
 
-// do has the process carry out a line. The process ends if it cannot.
+// do makes the process carry out a line. The process ends if it cannot.
 func (p *queueProcess) do(tb testing.TB, line string) (u used, err error) {
 	tb.Helper()
 	must.Get(fmt.Fprintln(p.stdin, line))(tb)

@@ -22,10 +22,10 @@ import (
 // contains the dialect and the path of the plugin, or nothing for the library: "kazoo ".
 const queueEnv = "ZKRECIPES_INTEROP_QUEUE"
 
-// consumers is how many take the elements of a queue.
+// consumers is how many goroutines take the elements of a queue.
 const consumers = 4
 
-// batch is how many elements are put in one transaction, of which ZooKeeper accepts a megabyte.
+// batch is how many elements are put in one transaction, which must be smaller than a megabyte.
 const batch = 2000
 
 // queueProgram has the arguments SERVERS TIMEOUT_MS SESSIONS PATH. Besides what drain.py does,

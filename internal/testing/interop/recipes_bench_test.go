@@ -8,14 +8,14 @@ import (
 	"github.com/zkrecipes/zkrecipes/internal/testing/ensembletest"
 )
 
-// BenchmarkRecipes compares the other recipes, and the locks without contention, in the way of
+// BenchmarkRecipes compares the other recipes, and the locks without contention, like
 // BenchmarkPeers:
 //
 //	put, take      one session puts 1000 elements into a queue, and takes them, one by one
-//	acquire        one lock, without others, 1 ms away from the server: without its release
+//	acquire one lock without contention, 1 ms away from the server: without its release
 //	semaphore      20 contenders for three permits
-//	shared         20 contenders for a read-write lock, of which each tenth turn writes
-//	barrier        20 members enter and leave a double barrier: one of one member is a cycle
+//	shared 20 contenders for a read-write lock; every tenth turn is a write
+//	barrier 20 members enter and leave a double barrier: a cycle is one member's entering and leaving
 //	failover       each leader of 20 candidates closes its session as soon as it is elected
 //	many           64 locks of one session, acquired and released at once
 func BenchmarkRecipes(b *testing.B) {

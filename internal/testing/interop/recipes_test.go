@@ -23,7 +23,7 @@ import (
 
 const (
 	permits   = 3    // of the semaphore
-	writeEach = 10   // the turns of which one writes
+	writeEach = 10   // one in this many turns is a write
 	elements  = 1000 // the most that are put into the queue: one for each millisecond of the window
 	many      = 64   // locks of one session
 	distance  = time.Millisecond
@@ -191,8 +191,8 @@ func (l *ownShared) acquire(ctx context.Context) (err error) {
 
 func (l *ownShared) release(ctx context.Context) error { return l.hold.Release(ctx) }
 
-// enterAndLeave lets all members enter and leave together, again and again. A cycle is one of
-// one member. No member enters again before all have left.
+// enterAndLeave lets all members enter and leave together, again and again. A cycle is one
+// member's entering and leaving. No member enters again before all have left.
 func enterAndLeave(tb testing.TB, barriers []recipes.DoubleBarrier, window time.Duration) float64 {
 	n, rounds := len(barriers), 0
 	begun := time.Now()

@@ -9,9 +9,9 @@ import (
 	"github.com/zkrecipes/zkrecipes/recipes"
 )
 
-// TestRealContendersAreSeen lets ours contend with recipes of the other libraries with which
-// it shares no wait queue. It may be granted between two turns of theirs, until both are at
-// the path at the same time.
+// TestRealContendersAreSeen lets ours contend with recipes of other libraries with which it
+// shares no wait queue. Ours may be granted between two turns of theirs, until both have
+// contenders at the path at the same time.
 func TestRealContendersAreSeen(t *testing.T) {
 	ensembletest.Require(t)
 	mutex := recipes.ForeignError{Dialect: recipes.ZooKeeper, Recipe: "Lock"}

@@ -14,7 +14,7 @@ func TestMain(m *testing.M) { Main(m) }
 // go-zookeeper's Close can need that second.
 func TestAGoroutineThatEndsWithinASecondIsNoLeak(t *testing.T) {
 	others, begun := goleak.IgnoreCurrent(), time.Now()
-	go func() { <-time.After(time.Second) }() // subject: it ends within a second
+	go func() { <-time.After(time.Second) }() // the subject of the test: it ends within a second
 	if goleak.Find(others) == nil && time.Since(begun) < time.Second {
 		t.Fatal("goleak alone waits long enough: package leaktest is not needed")
 	}

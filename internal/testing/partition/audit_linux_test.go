@@ -10,7 +10,8 @@ import (
 )
 
 // checkLogs audits the logs of each server: after all faults, none shows that ZooKeeper granted
-// something twice, and they agree on who held. What the clients and the other libraries got is there.
+// something twice, and they agree on the holders. Each grant that the clients and the other
+// libraries got is in the logs.
 func (r *run) checkLogs() {
 	holds := map[int64]string{} // the znode, by token
 	for i := range servers {

@@ -118,7 +118,7 @@ func (c *client) worker(ctx context.Context, s recipes.Client) *worker {
 	return &worker{c, ctx, s, rand.New(rand.NewPCG(rand.Uint64(), 0))}
 }
 
-// note sends a message to the test.
+// note sends a message to the test process.
 func (c *worker) note(m message) {
 	c.out.Lock()
 	defer c.out.Unlock()
@@ -149,7 +149,7 @@ func (c *worker) ask(m message) reply {
 	c.waiting[m.Op] = answer
 	c.mu.Unlock()
 	c.note(m)
-	return <-answer // also after the session has ended: a store has no sessions
+	return <-answer // even after the session has ended: a store has no sessions
 }
 
 // rounds calls work with a new path in each round.

@@ -102,7 +102,7 @@ func (r *run) settle(ctx context.Context, f fault) {
 	}
 	f.settled = now()
 	r.faults = append(r.faults, f)
-	time.Sleep(quiet) // a time without a fault is measured too
+	time.Sleep(quiet) // the time without a fault is measured too
 }
 
 // revive restarts servers that have ended by themselves, as a service manager does, and

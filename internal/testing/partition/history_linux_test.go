@@ -86,9 +86,9 @@ var counterModel = porcupine.Model{
 	},
 }
 
-// entry is the state of a key. A key that does not exist has the revision 0. If the outcome of a set is
-// unknown, its revision is only known to be larger than after, until a client reads it. after is
-// also the last revision before a deletion.
+// entry is the state of a key. A key that does not exist has the revision 0. If the outcome of a
+// set is unknown, its revision is only known to be larger than after, until a client reads it. For
+// a deleted key, after is the last revision before the deletion.
 type entry struct{ value, revision, after int64 }
 
 // is reports whether the entry can have that revision.

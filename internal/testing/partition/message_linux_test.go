@@ -71,8 +71,8 @@ const (
 	released kind = "released"
 	write    kind = "write" // under the guard of a grant
 
-	readStore  kind = "read store"  // asks the test, which keeps two stores
-	writeStore kind = "write store" // of which one compares tokens
+	readStore  kind = "read store"  // a request to the test process, which keeps two stores
+	writeStore kind = "write store" // one of the stores compares tokens
 
 	begin    kind = "begin" // a transaction
 	vote     kind = "vote"

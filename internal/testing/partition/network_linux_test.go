@@ -103,7 +103,7 @@ func TestACutDirectionDeliversNothing(t *testing.T) {
 		if _, err := way.from.Write([]byte{1}); err != nil {
 			t.Fatal(err)
 		}
-		// The subject is that nothing arrives: a longer wait would prove no more.
+		// The test is that nothing arrives: a longer wait would prove no more.
 		way.to.SetReadDeadline(time.Now().Add(50 * time.Millisecond))
 		if n, err := way.to.Read(make([]byte, 1)); !errors.Is(err, os.ErrDeadlineExceeded) {
 			t.Errorf("%s: read %d bytes over a cut direction, %v", name, n, err)
@@ -146,7 +146,7 @@ func TestSomeOfThePacketsAreLost(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	for range 64 { // after the others; none arrives in one run of 2^64
+	for range 64 { // sent after the others; in one run of 2^64, none of them arrives
 		if _, err := from.WriteTo([]byte{1}, to.LocalAddr()); err != nil {
 			t.Fatal(err)
 		}
@@ -160,7 +160,7 @@ func TestSomeOfThePacketsAreLost(t *testing.T) {
 			break
 		}
 	}
-	// One run of 10^12 is outside these bounds.
+	// One run in 10^12 is outside these bounds.
 	if received < 50 || received > 150 {
 		t.Errorf("%d of %d packets arrived; half of them should", received, sent)
 	}

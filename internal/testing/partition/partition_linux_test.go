@@ -22,10 +22,11 @@ var only = flag.String("faults", "", "TestPartition makes only faults that match
 // clients got and the final state of ZooKeeper:
 //
 //   - A write under the guard of a hold or a leadership, or to a store that compares
-//     tokens, is made once, and in the order of the tokens.
+//     tokens, is applied once, and in the order of the tokens.
 //   - A store that does not compare tokens loses writes. This shows that the faults are
 //     hard enough.
-//   - What ZooKeeper's logs show is what the clients got, and no lock was granted twice. Curator
+//   - ZooKeeper's logs show the same grants as the clients, and no lock was granted twice.
+//     Curator
 //     and kazoo contend with ours for two of the locks.
 //   - A reader never sees half of a writer's change.
 //   - All parties of a transaction get the same decision, and commit only if all voted
@@ -321,8 +322,8 @@ func (r *run) reportSurvival() {
 }
 
 // reportOverlaps logs how many times two clients considered the same lock held at the same
-// time. It leaves out frozen processes, for which the contract promises nothing else. An
-// overlap is not an error: a busy machine may wake a client too late.
+// time. It leaves out frozen processes, for which the contract allows overlaps. An overlap
+// is not an error: a busy machine may wake a client too late.
 func (r *run) reportOverlaps(recipe string) (overlaps int) {
 	all := r.periods(recipe)
 	worst := time.Duration(0)

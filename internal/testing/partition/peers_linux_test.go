@@ -29,8 +29,8 @@ var libraries = [...]struct {
 }
 
 // peer is a contender of another library, on the host of a client, whose faults it shares. Its hold
-// has no deadline: cut off, it may work on after its session has expired. So it writes nothing, and
-// only the servers' logs show whether it was granted beside another contender.
+// has no deadline: when it is cut off, it may continue after its session has expired. So it writes
+// nothing, and only the servers' logs show whether it was granted beside another contender.
 type peer struct {
 	name, path string
 	command    []string
@@ -114,7 +114,7 @@ func (r *run) signalPeers(client int, s syscall.Signal) {
 	for _, p := range r.peers {
 		p.mu.Lock()
 		if p.host == client && p.cmd != nil && p.cmd.Process != nil {
-			p.cmd.Process.Signal(s) // one that has ended needs none
+			p.cmd.Process.Signal(s) // a process that has ended needs no signal
 		}
 		p.mu.Unlock()
 	}
@@ -129,7 +129,7 @@ func (r *run) stopPeers() {
 	r.peers = nil
 }
 
-// begin waits until each lock is held, also by the other libraries.
+// begin waits until each lock has been held, and by the other libraries too.
 func (r *run) begin() {
 	awaited := []func(message) bool{proof}
 	for _, p := range r.peers {

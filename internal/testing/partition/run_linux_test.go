@@ -29,8 +29,8 @@ const (
 	// this is less than a third of the session timeout.
 	tick      = 400 * time.Millisecond
 	syncLimit = "3"
-	// ZooKeeper's default. Servers that can hear a leader but not reach it elect it again
-	// and again, and each attempt takes that long.
+	// ZooKeeper's default. Servers that receive a leader's packets but cannot reach it
+	// elect it again and again, and each attempt takes that long.
 	initLimit = "10"
 )
 
@@ -63,7 +63,7 @@ type store struct {
 }
 
 // repeating is a test that logs at its end why it failed. The logs of the servers come
-// before that, and a reader of CI sees the last lines first.
+// before that, and a reader of a CI log begins at its end.
 type repeating struct {
 	*testing.T
 	reasons []string

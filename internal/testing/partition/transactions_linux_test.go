@@ -23,7 +23,7 @@ func (c *worker) transactions() {
 		number := now() / int64(transactionRound)
 		commits := c.random.IntN(8) > 0
 		all.Go(func() {
-			ctx, cancel := context.WithTimeout(c.ctx, transactionPatience) // subject: after that its outcome is unknown
+			ctx, cancel := context.WithTimeout(c.ctx, transactionPatience) // after that the outcome is unknown
 			defer cancel()
 			path := fmt.Sprintf("/transactions/%d", number)
 			tx := must(c.session.Transaction(path, recipes.TransactionConfig{}))

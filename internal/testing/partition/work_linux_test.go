@@ -138,8 +138,8 @@ func (c *worker) increment(g recipes.Grant, value int64, keys ...string) error {
 	})
 }
 
-// register reads a register. A holder sees the last write of the holder before it, because
-// its server has answered it since the grant.
+// register reads a register. A holder reads the last write of the previous holder, because
+// its server has answered a request since the grant.
 func (c *worker) register(key string) (int64, error) {
 	e, err := must(c.session.Configuration(registers)).Get(c.ctx, key)
 	if err != nil {

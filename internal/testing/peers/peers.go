@@ -26,8 +26,8 @@ const (
 )
 
 // Contender returns the command that contends with a library, "curator" or "kazoo". It takes the
-// arguments SERVERS, TIMEOUT_MS, RECIPE, PATH and WITNESS, as peer.py describes. An error means that
-// the library is not installed, and that the test need not fail for it.
+// arguments SERVERS, TIMEOUT_MS, RECIPE, PATH and WITNESS, as peer.py describes. An error means
+// that the library is not installed, and that the test may be skipped.
 func Contender(t testing.TB, library, classes string) ([]string, error) {
 	if library == "kazoo" {
 		return Kazoo(t, "peer.py")

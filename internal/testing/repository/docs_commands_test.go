@@ -123,7 +123,7 @@ func commandsOfTheDocs(t *testing.T, binaries string) {
 				case b.language == "sh":
 					out, err := d.run(t, "set -e\n"+b.text)
 					if exit := (*exec.ExitError)(nil); errors.As(err, &exit) && exit.ExitCode() == 4 && strings.Contains(b.text, "zkbench run") {
-						err = nil // on a busy machine: all was run, and trials are invalid
+						err = nil // on a busy machine all trials run, but some are invalid
 					}
 					if err != nil {
 						t.Errorf("%v: %v\n%s", b, err, out)
@@ -161,7 +161,7 @@ func (d *desk) console(t *testing.T, b block) string {
 		case strings.HasSuffix(command, "\\\n"):
 			command += line
 		default:
-			continue // what the last one printed
+			continue // a line that the last command printed
 		}
 		printed.WriteString(line)
 		if !strings.HasSuffix(command, "\\\n") {
@@ -321,7 +321,7 @@ func TestMakeTargetsAndSuitesOfTheDocsExist(t *testing.T) {
 	}
 }
 
-// A suite that the script lists has a case, and the other way round.
+// Each suite that the script lists has a case, and each case is listed.
 func TestTheListOfSuitesIsComplete(t *testing.T) {
 	script, err := os.ReadFile(".ci/suite")
 	if err != nil {

@@ -62,7 +62,7 @@ func TestGoOfTheDocsCompiles(t *testing.T) {
 	}
 }
 
-// A newcomer builds the first program of the guide beside the plugin, and starts it.
+// A newcomer can build the first program of the guide beside the plugin, and start it.
 func TestTheFirstProgramOfTheDocsWritesWhatItSays(t *testing.T) {
 	if testing.Short() {
 		t.Skip("builds the plugin")

@@ -14,7 +14,7 @@ import (
 	"github.com/zkrecipes/zkrecipes/internal/testing/must"
 )
 
-// neverOne are the texts whose number is never 1 before the noun, each with the reason.
+// neverOne are the texts in which the number before the noun is never 1, each with the reason.
 var neverOne = map[string]string{
 	"%s\n  fitted to %s at %s, %d to %d contenders\n":                                          "a fit needs several levels, from 2 contenders up",
 	"  %d contenders make %s handoffs/s (95%%: %s to %s)":                                      "an estimate needs 2 contenders or more",
@@ -26,7 +26,7 @@ var neverOne = map[string]string{
 	"%d sessions need about %d MiB of memory, and %d MiB are available%s: %d MiB are missing":                                                                              "one session fits into every machine",
 }
 
-// notNouns are words in -s after a number that do not count with it.
+// notNouns are words ending in -s that can follow a number without being counted by it.
 var notNouns = strings.Fields("bytes does has is its loses ms opens runs was")
 
 // TestNumbersAreWrittenAsPeopleDo: no text has "(s)", and the messages of the programs have

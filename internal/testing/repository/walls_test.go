@@ -27,7 +27,7 @@ var recipeFamilies = []string{
 // rooms are the packages of the command line's verbs.
 var rooms = []string{"cmd/zkrecipes/internal/run", "cmd/zkrecipes/internal/look", "cmd/zkrecipes/internal/data"}
 
-// figures are the packages of zkbench that make something of records, or combine them.
+// figures are the packages of zkbench that compute something from records, or combine them.
 var figures = []string{
 	"cmd/zkbench/internal/compare", "cmd/zkbench/internal/plan", "cmd/zkbench/internal/report", "cmd/zkbench/internal/slo",
 	"cmd/zkbench/internal/table", "cmd/zkbench/internal/traffic", "cmd/zkbench/internal/validity", "cmd/zkbench/internal/workers",
@@ -135,7 +135,7 @@ func TestImportsRunOneWay(t *testing.T) {
 				continue
 			}
 			found = true
-			// A package of the same wall on the path is reported by itself.
+			// Another package of the same wall on the path is reported separately.
 			end := func(p string) bool { return matches(p, wall.never) || matches(p, wall.packages) }
 			for _, chain := range chains(imports, pkg, end) {
 				if matches(chain[len(chain)-1], wall.never) {
@@ -193,7 +193,7 @@ func projectImports(t *testing.T) map[string][]string {
 		if err != nil {
 			t.Fatal(err)
 		}
-		imports[pkg] = append(imports[pkg], nil...) // also one that imports nothing
+		imports[pkg] = append(imports[pkg], nil...) // includes a package that imports nothing
 		for _, spec := range parsed.Imports {
 			name, err := strconv.Unquote(spec.Path.Value)
 			if err != nil {

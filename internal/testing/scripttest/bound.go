@@ -26,7 +26,7 @@ const Limit = 5 * time.Minute
 func Bound(env *testscript.Env, limit time.Duration) {
 	dir := env.WorkDir
 	timer := time.AfterFunc(limit, func() { quitAll(dir); killAll(dir) })
-	env.Defer(func() { // also after a failure; testscript waits for background processes later
+	env.Defer(func() { // even after a failure; testscript waits for background processes later
 		late := !timer.Stop()
 		killAll(dir)
 		if late {

@@ -18,7 +18,7 @@ func quitAll(dir string) {
 		return
 	}
 	for end := time.Now().Add(printTime); time.Now().Before(end) && signalled(dir, 0); {
-		time.Sleep(10 * time.Millisecond) // no event says that another process's child has ended
+		time.Sleep(10 * time.Millisecond) // the end of another process's child causes no event
 	}
 }
 
@@ -45,7 +45,7 @@ func signalled(dir string, signal syscall.Signal) (any bool) {
 		if err != nil || pid == os.Getpid() {
 			continue
 		}
-		environ, err := os.ReadFile("/proc/" + p.Name() + "/environ") // of a zombie it is empty
+		environ, err := os.ReadFile("/proc/" + p.Name() + "/environ") // it is empty for a zombie
 		if err == nil && names(environ, dir) {
 			any = syscall.Kill(pid, signal) == nil || any
 		}

@@ -209,7 +209,7 @@ func (p *plugin) end() {
 	close(p.ended)
 }
 
-// forget has the host forget the process.
+// forget makes the host forget the process.
 func (p *plugin) forget() {
 	p.link.ProcessEnded(context.Background())
 	_ = p.conn.Close()

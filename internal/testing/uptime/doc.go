@@ -1,3 +1,3 @@
-// Package uptime has a test of hours: a supervised plugin that is upgraded again and again while
-// sessions work. Nothing may accumulate. See .ci/suite uptime.
+// Package uptime has a test that runs for hours: a supervised plugin is upgraded again and again
+// while sessions work. Nothing may accumulate. See .ci/suite uptime.
 package uptime

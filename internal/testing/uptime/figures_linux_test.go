@@ -22,7 +22,7 @@ import (
 	"github.com/zkrecipes/zkrecipes/internal/testing/watchdog"
 )
 
-// figures are what leaks would increase.
+// figures are the quantities that a leak would increase.
 type figures [11]int64
 
 const (
@@ -53,22 +53,22 @@ func (f figures) String() string {
 	return strings.Join(all, ", ")
 }
 
-// How much more of a figure is no leak.
+// The growth of each figure that does not count as a leak.
 var (
-	// working applies while sessions work. A call in flight takes a goroutine or two in the host and
-	// in the plugin, and a watch, an ephemeral and a znode on the server. A session that watches has
-	// seven streams, and none while it sets them again. How many there are depends on the load of the
-	// machine. What leaks in each turn, or in each session at each upgrade, adds 1,000 in a minute.
-	// Descriptors and connections change with the sessions that come and go. The memory of a process
-	// depends on when its garbage is collected.
+	// working applies while sessions work. A call in flight takes a goroutine or two in the host
+	// and in the plugin, and a watch, an ephemeral and a znode on the server. A session that
+	// watches has seven streams, and none while it sets them again. How many calls there are
+	// depends on the load of the machine. A leak in each turn, or in each session at each upgrade,
+	// adds 1,000 in a minute. Descriptors and connections change with the sessions that come and
+	// go. The memory of a process depends on when its garbage is collected.
 	working = figures{
 		hostGoroutines: 2 * sessions, hostFiles: 3, hostHeap: 4 << 10,
 		pluginGoroutines: 2 * sessions, pluginFiles: comers, pluginHeap: 8 << 10, pluginResident: 32 << 10,
 		watches: sessions, ephemerals: sessions, znodes: 2 * sessions, connections: comers,
 	}
-	// closed applies when all sessions are closed: nothing of them remains but the queue's elements,
-	// the keys, and the parents of znodes. The plugin keeps 16 goroutines for the next calls, and
-	// the runtime keeps memory.
+	// closed applies when all sessions are closed: only the queue's elements, the keys, and the
+	// parents of znodes remain. The plugin keeps 16 goroutines for the next calls, and the runtime
+	// keeps memory.
 	closed = figures{
 		hostGoroutines: 3, hostFiles: 3, hostHeap: 4 << 10,
 		pluginGoroutines: 20, pluginFiles: 3, pluginHeap: 8 << 10, pluginResident: 64 << 10,
@@ -76,10 +76,10 @@ var (
 	}
 )
 
-// change is what the figures were and what they are.
+// change has the figures before and after.
 type change struct{ before, after figures }
 
-// more returns what has increased by more than is allowed.
+// more returns the figures that have increased by more than is allowed.
 func (c change) more(allowed figures) (found []string) {
 	for i, name := range names {
 		if c.after[i] > c.before[i]+allowed[i] {

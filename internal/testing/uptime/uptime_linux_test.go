@@ -47,7 +47,7 @@ func TestUptime(t *testing.T) {
 		T: t, open: supervisor.Open, pause: min(15*time.Second, interval/10), stop: make(chan struct{}),
 		cfg: recipes.SessionConfig{Servers: []string{server.Addr()}, SessionTimeout: 40 * time.Second},
 	}
-	must.Do(t, must.Get(w.open(w.Context(), w.cfg))(t).Close(w.Context())) // starts what stays
+	must.Do(t, must.Get(w.open(w.Context(), w.cfg))(t).Close(w.Context())) // starts goroutines and connections that stay
 	idle := m.median(3, 0)
 
 	w.start()

@@ -14,7 +14,7 @@ import (
 )
 
 const (
-	// each is how many sessions do the same.
+	// each is the number of sessions of a kind.
 	each = 20
 	// comers are sessions that are closed after each turn.
 	comers = each
@@ -270,9 +270,9 @@ func (w *work) sets(s recipes.Client, i int) func() error {
 	}
 }
 
-// watches watches the group, a key that other sessions set, and keys that are never set. In the next
-// turn it cancels that. The watches of keys that are never set must be removed, because they never
-// fire.
+// watches watches the group, a key that other sessions set, and keys that are never set. In the
+// next turn it cancels the watches. Those of keys that are never set must be removed, because they
+// never fire.
 func (w *work) watches(s recipes.Client, i int) func() error {
 	c := w.configuration(s)
 	g, err := s.Group("/group", recipes.GroupConfig{})

@@ -103,8 +103,8 @@ func start(interval time.Duration, next func(end <-chan struct{}) bool) (stop fu
 	}
 }
 
-// Hang never returns. A test uses it in a child process that must hang. select {} would
-// not do: without cgo the runtime detects that all goroutines are blocked, and ends the
+// Hang never returns. A test uses it in a child process that must hang. select {} is not
+// enough: without cgo the runtime detects that all goroutines are blocked, and ends the
 // process.
 func Hang() {
 	for {
@@ -166,7 +166,7 @@ type sighting struct {
 type sightings map[string]sighting
 
 // update compares the stacks of all goroutines with those of the previous check, and
-// returns the running tests. busy says that children have used the processor since then.
+// returns the running tests. busy reports that children have used the processor since then.
 func (s sightings) update(stacks string, busy bool) (tests []sighting) {
 	now := sightings{}
 	for block := range strings.SplitSeq(stacks, "\n\n") {

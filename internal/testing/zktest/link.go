@@ -25,6 +25,15 @@ func OnVirtualTime(t *testing.T, f func(ctx context.Context, t *testing.T, srv *
 	})
 }
 
+// Piped returns a server that has no socket, and connections to it. They work in a bubble too. The
+// server accepts timeouts up to an hour, and is closed with the test.
+func Piped(t testing.TB) (*zkserver.Server, zookeeper.Dialer) {
+	t.Helper()
+	srv := zkserver.New(zkserver.Config{MinSessionTimeout: 100 * time.Millisecond, MaxSessionTimeout: time.Hour})
+	t.Cleanup(func() { must.Report(t, srv.Close()) })
+	return srv, LinkTo(srv.ServeConn).Dial
+}
+
 // OpenVirtual opens a session in a bubble, which is closed with the test.
 func OpenVirtual(t *testing.T, srv *zkserver.Server) recipes.Client {
 	t.Helper()

@@ -63,7 +63,7 @@ type Contender struct {
 	failed  chan error
 }
 
-// Join has a new session contend by handoff. It returns when the contender waits or holds.
+// Join makes a new session contend by handoff. It returns when the contender waits or holds.
 func (s *Scene) Join() *Contender {
 	s.Helper()
 	return s.JoinWith(s.Session(), recipes.Handoff)

@@ -3,7 +3,8 @@
 //
 //   - [Embedded], [Open] and [OpenAt] give a test a server in this process and sessions.
 //     [Everywhere] runs it on a real ZooKeeper too.
-//   - [OnVirtualTime] runs a test in a bubble. [Link] is a connection that the test breaks.
+//   - [OnVirtualTime] runs a test in a bubble. [Piped] is a server for tests with and without one.
+//     [Link] is a connection that the test breaks.
 //   - [Scene] is a wait queue with contenders, and another client that creates and deletes
 //     znodes as another library or an operator would.
 //   - [Between] acts when the server has received a certain request.
@@ -113,8 +114,8 @@ func GoDo(ctx context.Context, call func(context.Context) error) <-chan error {
 	return done
 }
 
-// Waits has a contender enter in a goroutine. It returns when the contender's znode exists.
-// enter returns the call to make; that call must call joined.
+// Waits makes a contender enter in a goroutine. It returns when the contender's znode
+// exists. enter returns the call to make; that call must call joined.
 func Waits[T any](ctx context.Context, enter func(joined func(recipes.Place)) func(context.Context) (T, error)) (recipes.Place, <-chan Outcome[T]) {
 	joined := make(chan recipes.Place, 1)
 	done := Go(ctx, enter(func(p recipes.Place) { joined <- p }))

@@ -24,8 +24,8 @@ import (
 var update = flag.Bool("update", false, "rewrite the golden files")
 
 // trials writes two sides of interleaved trials of several benchmarks. Their times vary by some
-// per cent and drift together, as on a machine with neighbours. The first benchmark of the second
-// side is slower by that factor.
+// per cent and drift together, as on a shared machine. The first benchmark of the second side is
+// slower by that factor.
 func trials(seed uint64, count int, slower float64) (a, b string) {
 	random := rand.New(rand.NewPCG(seed, 0))
 	var texts [2]strings.Builder

@@ -50,7 +50,7 @@ func lookup(host string) ([]string, error) {
 	return net.DefaultResolver.LookupHost(ctx, host)
 }
 
-// This returns what this machine has.
+// This returns the resources of this machine.
 func This() Machine {
 	m := Machine{Resolve: lookup}
 	m.Files, _ = mostOpenFiles()

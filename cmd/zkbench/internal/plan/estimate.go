@@ -99,7 +99,8 @@ func quantile(sorted []float64, q float64) float64 {
 // Most is the number of contenders that keep a cost under a limit.
 type Most struct {
 	// Likely is the largest number whose estimate is under the limit. Safe is the largest
-	// whose interval is. 0 means that not even 2 contenders are.
+	// number whose whole interval is under it. 0 means that even 2 contenders exceed the
+	// limit.
 	Likely, Safe int
 	// Capped is set if the search ended at Farthest, before it reached the limit.
 	Capped bool

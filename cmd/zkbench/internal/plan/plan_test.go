@@ -166,7 +166,7 @@ func TestDelayIsAddedForEachRoundTrip(t *testing.T) {
 	}
 }
 
-// The farther from what was measured, the wider the interval.
+// The farther a prediction is from the measured levels, the wider is its interval.
 func TestIntervalsWidenWithTheDistance(t *testing.T) {
 	m := fit(t, sweep(recipes.Predecessor, 500, 3, 0, 0.05, levels...))
 	before := 0.0

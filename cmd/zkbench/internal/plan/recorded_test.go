@@ -347,7 +347,7 @@ func alone(records []record.Record, s recipes.Strategy) map[int][]record.Record 
 // number with 95 % certainty is safe.
 //
 // In longer herds so many contenders wake at once that they wait for the generator's processors.
-// Their trials are marked as invalid, and are used here nevertheless.
+// Their trials are marked as invalid, but are used here.
 func TestRecordedHerdsArePredictedFromSmallOnes(t *testing.T) {
 	var all cells
 	for _, servers := range []string{"1", "3"} {

@@ -10,7 +10,7 @@ import (
 	"github.com/zkrecipes/zkrecipes/internal/unit"
 )
 
-// Figure is a picture of lines on logarithmic scales. On those all values are positive.
+// Figure is a picture of lines on logarithmic scales, so all values are positive.
 type Figure struct {
 	Name   string // for files and links: lower case, with hyphens
 	Title  string

@@ -12,8 +12,8 @@ import (
 	"github.com/zkrecipes/zkrecipes/internal/unit"
 )
 
-// Mark is a moment of a figure over time. From From to To nothing was granted; both are 0 if that
-// is not known.
+// Mark is a moment of a figure over time. Nothing was granted between From and To; both are 0 if
+// that is not known.
 type Mark struct {
 	X, From, To float64
 	Text        string

@@ -137,7 +137,7 @@ func lineSegments(svg []byte) int {
 	return bytes.Count(line[1], []byte("M"))
 }
 
-// Timelines with other faults are no trials of the same.
+// Timelines with different faults are not trials of one experiment.
 func TestTimelinesWithOtherFaultsAreReportedApart(t *testing.T) {
 	runs := append(recordedTimeline(t), recordedTimeline(t)...)
 	if sets := report.Group(runs); len(sets) != 1 || len(report.Figures(sets[0])) != 6 {

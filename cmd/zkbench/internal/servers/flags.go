@@ -137,8 +137,8 @@ func (a access) check(given map[string]bool) error {
 	return nil
 }
 
-// TLSNeedsName reports whether a session that is not told its server's name, as behind a relay,
-// cannot verify the certificate.
+// TLSNeedsName reports whether a session that does not know its server's name, as behind a
+// relay, cannot verify the certificate.
 func (w *Flags) TLSNeedsName() bool {
 	return w.access.encrypted() && w.access.get("tls-server-name") == "" && Hosts(w.Servers) > 1
 }

@@ -25,7 +25,7 @@ const (
 	mostDrawn  = 5000 // arrivals of a draw that count
 )
 
-// Waits are figures of waits, in nanoseconds.
+// Waits holds wait-time statistics, in nanoseconds.
 type Waits struct{ P50, P99, Mean plan.Estimate }
 
 // Forecast is the prediction for one path.
@@ -143,7 +143,7 @@ func (p *Path) predict(all []Acquisition, from time.Time, part time.Duration, gr
 	length := int(math.Ceil(math.Sqrt(float64(len(all)))))
 	var p50, p99, mean []float64
 	for range draws {
-		// The first draw stands for another time to fit, the second for another time to predict.
+		// The first draw simulates another period to fit, the second another period to predict.
 		starts := make([]int, len(all)/length)
 		for i := range starts {
 			starts[i] = random.IntN(len(all))

@@ -26,7 +26,7 @@ import (
 
 func TestMain(m *testing.M) { leaktest.Main(m) }
 
-// arrival is an acquisition of a made log.
+// arrival is an acquisition of a synthetic log.
 type arrival struct{ at, hold time.Duration }
 
 // poisson returns arrivals at a rate a second for a time, with holds by hold.
@@ -158,8 +158,8 @@ func TestGrowth(t *testing.T) {
 	}
 }
 
-// TestAnotherLastHourIsSeen: the last hour has 1.5 times the arrivals of the time before. The error of
-// the part that was held out shows that.
+// TestAnotherLastHourIsSeen: the last hour has 1.5 times the arrivals of the hours before. The
+// error of the held-out part shows that.
 func TestAnotherLastHourIsSeen(t *testing.T) {
 	all := poisson(1, 2, 2*time.Hour, exponential(300*time.Millisecond))
 	for _, a := range poisson(2, 3, time.Hour, exponential(300*time.Millisecond)) {
@@ -177,7 +177,7 @@ func TestRefusals(t *testing.T) {
 	steady := func(rate float64, in time.Duration) []arrival {
 		return poisson(1, rate, in, exponential(300*time.Millisecond))
 	}
-	late := func(all []arrival) []arrival { return append(all, arrival{3 * time.Hour, 0}) } // the log goes on
+	late := func(all []arrival) []arrival { return append(all, arrival{3 * time.Hour, 0}) } // the log continues
 	for _, c := range []struct {
 		name string
 		all  []arrival
@@ -245,8 +245,8 @@ func TestBadFiles(t *testing.T) {
 	}
 }
 
-// TestLinesOfTwoLibrariesAreApart, also at one path. The line of kazoo becomes a shared lock at its
-// first reader.
+// TestLinesOfTwoLibrariesAreApart: they are separate even at one path. The line of kazoo becomes a
+// shared lock at its first reader.
 func TestLinesOfTwoLibrariesAreApart(t *testing.T) {
 	text := ""
 	for i, hold := range []string{`"lock","dialect":"kazoo"`, `"shared-lock","dialect":"kazoo","reads":true`, `"lock","dialect":"zookeeper"`} {
@@ -312,8 +312,8 @@ func TestLoads(t *testing.T) {
 	}
 }
 
-// TestIntervalsContainWhatWasHeldOut: 80 half hours of Poisson arrivals. What was held out lies in the
-// intervals of 95% in at least 85% of them.
+// TestIntervalsContainWhatWasHeldOut: 80 half hours of Poisson arrivals. In at least 85% of them,
+// the held-out part lies in the 95% intervals.
 func TestIntervalsContainWhatWasHeldOut(t *testing.T) {
 	const logs = 80
 	from := time.Date(2026, 1, 2, 15, 0, 0, 0, time.UTC)

@@ -148,7 +148,7 @@ func (c *Crew) cause(ctx context.Context, err error) error {
 	return cmp.Or(context.Cause(ctx), context.Cause(c.ctx), err)
 }
 
-// part is a record as a worker gives it, in gob, compressed. Record is JSON, without grants.
+// part is a worker's record, gob-encoded and compressed. Record is JSON, without grants.
 // Grants has a column for each figure of a grant: the differences to the previous token and
 // the previous time, the wait from joining to the grant, and the hold. They differ little from
 // one grant to the next, so they compress well.

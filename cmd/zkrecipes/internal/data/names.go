@@ -79,7 +79,7 @@ func (v *namesLookupVerb) Run(ctx context.Context, t *verb.Tool) error {
 var namesUnregister = verb.Verb{
 	Name: "names unregister", Usage: "[flags] PATH NAME", New: verb.New[namesUnregisterVerb], ExitCodeOnly: true,
 	Synopsis: "Remove a persistent name",
-	Help: `Removes the persistent registration of NAME in the directory at PATH, also if another
+	Help: `Removes the persistent registration of NAME in the directory at PATH, even if another
 client made it. With -token it removes only that registration, and not a later one.
 
     zkrecipes names unregister /services db

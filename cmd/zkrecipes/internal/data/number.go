@@ -163,7 +163,7 @@ Exit code: 0 if the latch is open. Otherwise:
     1    zkrecipes failed, for example to reach ZooKeeper
     2    wrong usage or configuration; nothing was done
     123  ZooKeeper refused the credentials
-    124  the time is over, although ZooKeeper answers`,
+    124  the time limit has passed, although ZooKeeper answers`,
 }
 
 type latchWaitVerb struct {

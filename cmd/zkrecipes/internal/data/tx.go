@@ -27,7 +27,7 @@ const txHelp = `Exit code: 0 for commit, 5 for abort. Otherwise:
     4      refused: there is another transaction or another vote, or the site is dead
     6      unknown outcome: the answer was lost; zkrecipes tx status shows the state
     123    the session was lost
-    124    the time is over, although ZooKeeper answers
+    124    the time limit has passed, although ZooKeeper answers
     128+n  signal n came before the decision`
 
 func (p *txPath) open(s recipes.Client) (recipes.Transaction, error) {
@@ -192,7 +192,7 @@ func (v *txBeginVerb) beginTransaction(ctx context.Context, tx recipes.Transacti
 	return tx.Begin(beginning, payload, v.sites...)
 }
 
-// coordinate waits for the decision. When its time is over it aborts the transaction, because
+// coordinate waits for the decision. At its timeout it aborts the transaction, because
 // otherwise the sites could wait for ever.
 func (v *txBeginVerb) coordinate(ctx, waiting context.Context, tx recipes.Transaction) (recipes.Decision, error) {
 	d, err := tx.Coordinate(waiting)

@@ -29,7 +29,7 @@ func inheritable() map[int]bool {
 	return open
 }
 
-// TestCommandInheritsDescriptors of this process, such as 3>file, besides the pipes.
+// TestCommandInheritsDescriptors: those of this process, such as 3>file, besides the pipes.
 func TestCommandInheritsDescriptors(t *testing.T) {
 	f := must.Get(os.Create(filepath.Join(t.TempDir(), "file")))(t)
 	defer f.Close()
@@ -117,7 +117,7 @@ func TestMain(m *testing.M) {
 	case "tool":
 		os.Exit(endAnothers())
 	case "command":
-		_ = syscall.Setuid(0) // it belongs to root altogether from now on, as a command of sudo does
+		_ = syscall.Setuid(0) // from now on it runs as root in every respect, like a command of sudo
 		fmt.Println("runs")
 		_, _ = io.Copy(io.Discard, os.Stdin)
 		os.Exit(7)
@@ -125,7 +125,7 @@ func TestMain(m *testing.M) {
 	leaktest.Main(m)
 }
 
-// endAnothers tries to end a command of another user, as an unprivileged user.
+// endAnothers runs as an unprivileged user, and tries to end a command of another user.
 func endAnothers() int {
 	program := os.Args[1]
 	input, theirs, _ := os.Pipe()

@@ -61,7 +61,7 @@ func (j *Job) launch() error {
 	return nil
 }
 
-// ended lets the processes that the command has left run on.
+// ended lets the processes that the command has left behind continue.
 func (j *Job) ended() {
 	objects.Lock()
 	defer objects.Unlock()

@@ -13,8 +13,8 @@ import (
 // ExecFlag is the first argument by which this program replaces itself: see [Exec].
 const ExecFlag = "-exec"
 
-// naming are the variables by which systemd names the process that they are for: its sockets and
-// its watchdog. A process for which they are not ignores them.
+// naming are the variables in which systemd names the process that its sockets or its watchdog
+// are for. Any other process ignores them.
 var naming = []string{"LISTEN_PID=", "WATCHDOG_PID="}
 
 // renamed returns what to start so that program gets systemd's variables with its own number. A
@@ -36,7 +36,7 @@ func renamed(program string, argv []string) (string, []string) {
 func Exec(args []string) error {
 	parent := strconv.Itoa(os.Getppid())
 	env := slices.DeleteFunc(os.Environ(), func(v string) bool {
-		return strings.HasPrefix(v, "LISTEN_PIDFDID=") // names the process too, and cannot be set anew
+		return strings.HasPrefix(v, "LISTEN_PIDFDID=") // names the process too, and cannot be set again
 	})
 	for i, v := range env {
 		for _, name := range naming {

@@ -12,8 +12,8 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// ReapEnv is the environment variable that makes a process collect orphans that is not the first
-// process of its container.
+// ReapEnv is the environment variable that makes a process collect orphans although it is not
+// the first process of its container.
 const ReapEnv = "ZKRECIPES_REAP"
 
 // Reap runs main, and returns its exit code.
@@ -22,7 +22,7 @@ const ReapEnv = "ZKRECIPES_REAP"
 // does not collect it when it ends, it stays as a zombie. So if this process is the first, or if
 // ReapEnv is 1, main runs in a child process, and this one only collects what ends, and passes
 // signals on. It does not collect in the process of main: nothing there could distinguish an orphan
-// from a process whose exit status somebody awaits.
+// from a process whose exit status the program awaits.
 func Reap(main func() int) int {
 	first := os.Getpid() == 1
 	if !first && os.Getenv(ReapEnv) != "1" {

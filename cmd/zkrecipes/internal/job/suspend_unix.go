@@ -19,7 +19,7 @@ var suspending, continuing = []os.Signal{syscall.SIGTSTP}, []os.Signal{syscall.S
 const stopMoment = 100 * time.Millisecond
 
 // suspend stops the commands, and then this process. By default SIGTSTP would stop only this
-// process, and the command would run on after ZooKeeper has granted its hold to another
+// process, and the command would continue after ZooKeeper has granted its hold to another
 // client. A command that ignores or handles SIGTSTP gets SIGSTOP, for the same reason.
 //
 // When this process continues, so do the commands that are held, and those that were being

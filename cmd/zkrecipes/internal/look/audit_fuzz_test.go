@@ -66,7 +66,7 @@ func FuzzAudit(f *testing.F) {
 	})
 }
 
-// repairLog makes the checksums of the records right.
+// repairLog corrects the checksums of the records.
 func repairLog(log []byte) []byte {
 	log = slices.Clone(log) // the fuzzer owns its bytes
 	for rest := log[min(16, len(log)):]; len(rest) > 12+32; {
@@ -81,7 +81,7 @@ func repairLog(log []byte) []byte {
 	return log
 }
 
-// repairSnapshot makes the checksum right, which is before the last five bytes.
+// repairSnapshot corrects the checksum, which is before the last five bytes.
 func repairSnapshot(snapshot []byte) []byte {
 	const end = 8 + 4 + 1
 	at := len(snapshot) - end

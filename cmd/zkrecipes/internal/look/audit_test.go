@@ -19,7 +19,7 @@ func runAudit(args ...string) (stdout, stderr string, code int) {
 	return out.String(), err.String(), code
 }
 
-// TestAuditTellsBadInputFromViolations by the exit code, with one line that says what is wrong.
+// TestAuditTellsBadInputFromViolations: the exit codes differ, and one line says what is wrong.
 func TestAuditTellsBadInputFromViolations(t *testing.T) {
 	const logs = "../../../../testdata/audit"
 	write := func(text string) string {

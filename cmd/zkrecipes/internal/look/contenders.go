@@ -65,7 +65,7 @@ type contendersVerb struct {
 	all      bool
 }
 
-// most is how many contenders the table shows without -all. A person reads no longer one.
+// most is how many contenders the table shows without -all. People do not read a longer table.
 const most = 100
 
 func (v *contendersVerb) Flags(f *flag.FlagSet) {

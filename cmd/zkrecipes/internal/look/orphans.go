@@ -43,8 +43,9 @@ func (v *doctorVerb) orphans(ctx context.Context, s recipes.Client, cfg recipes.
 	}
 }
 
-// orphans returns the contenders whose session is in no answer to dump. It returns none if own, the
-// session of the caller, is in none: then no server has answered with its sessions, or they lag.
+// orphans returns the contenders whose session is in no answer to dump. If own, the session of the
+// caller, is in no answer either, it returns none: the servers have not reported their sessions, or
+// they lag.
 func orphans(all []recipes.Contender, own int64, dumps []string) (without []recipes.Contender) {
 	live := map[int64]bool{}
 	for _, dump := range dumps {

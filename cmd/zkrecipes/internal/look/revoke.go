@@ -46,7 +46,7 @@ Exit code: 0 if all holders were asked or, with -wait or -force, have gone. Othe
     4    a holder cannot be asked, or cannot be forced; the others were asked
     6    unknown outcome: the answer was lost; check before you repeat it
     123  the session was lost
-    124  a holder still held the lock when the time was over`,
+    124  a holder still held the lock when the time limit passed`,
 }
 
 type revokeVerb struct {

@@ -18,7 +18,7 @@ var upgradePlugin = verb.Verb{
 	Name: "upgrade-plugin", Usage: "[flags] PID...", New: verb.New[upgradeVerb],
 	Synopsis: "Replace the plugin of running zkrecipes processes",
 	Help: `Makes running zkrecipes processes replace their plugin by the one that is installed now.
-They keep their locks with the same tokens, and their commands run on.
+They keep their locks with the same tokens, and their commands keep running.
 
     zkrecipes upgrade-plugin 4711
     zkrecipes upgrade-plugin -all

@@ -39,7 +39,7 @@ znode. Without a command, 0 if a signal came after the znode was created. Otherw
 
     2    wrong usage or configuration; nothing was done
     123  the znode or the session was lost, whatever the command returned
-    124  another session has the name, or the time is over although ZooKeeper answers
+    124  another session has the name, or the time limit has passed although ZooKeeper answers
     125  zkrecipes failed, for example to reach ZooKeeper
     126  the command cannot be run
     127  the command was not found`

@@ -155,7 +155,7 @@ held until the command has ended.
 
 SIGTSTP (Ctrl-Z) stops the command and then zkrecipes; after the session timeout the hold
 is lost. SIGCONT for zkrecipes continues both, or ends the command after a loss. SIGSTOP
-cannot be passed on: it stops zkrecipes only, and the command runs on. If zkrecipes
+cannot be passed on: it stops zkrecipes only, and the command continues. If zkrecipes
 is killed, the command is killed too, on Linux and Windows. Then PATH is held until all processes
 that the command has started have ended, as with flock; a process that has closed its
 descriptors does not count. If the hold is lost then, nothing ends these processes.
@@ -172,7 +172,7 @@ Otherwise:
 
     2    wrong usage or configuration; nothing was done
     123  the hold was lost, or another client asked for it, whatever the command returned
-    124  not granted: another contender holds it, or the time is over although ZooKeeper answers
+    124  not granted: another contender holds it, or the time limit has passed although ZooKeeper answers
     125  zkrecipes failed, for example to reach ZooKeeper
     126  the command cannot be run
     127  the command was not found`

@@ -118,7 +118,8 @@ func (g *guard) hold(h grant, t *verb.Tool, r *job.Relay, program string) (*hold
 	return held, g.end(h, t, held, why)
 }
 
-// abandoned is the error after a loss, if the command cannot be ended and is not waited for.
+// abandoned is the error after a loss, if the command cannot be ended and zkrecipes does not
+// wait for it.
 func (g *guard) abandoned(h grant) error {
 	return exit.With(exit.Lost, "the hold on %s was lost, and the command still runs: %w", g.path, h.Err())
 }

@@ -208,7 +208,7 @@ func (v *queueWorkVerb) process(q recipes.Consumer, received []recipes.Delivery)
 
 // handle runs the command. Its error is the reason to deliver the elements again. It has the code
 // exit.Cannot if the command can be started for no element, for example because it is being
-// upgraded. A worker that went on would soon make each element a dead letter.
+// upgraded. A worker that continued would soon turn every element into a dead letter.
 func (v *queueWorkVerb) handle(received []recipes.Delivery) error {
 	for _, d := range received {
 		defer v.served.Granted(v.path, d)()

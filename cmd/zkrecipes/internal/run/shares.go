@@ -84,7 +84,7 @@ type sharesVerb struct {
 	file    string
 	owned   map[recipes.Token]recipes.Share // received and not yet given up
 	running *job.Job
-	tokens  map[int]recipes.Token // of the numbers that the command has last been told
+	tokens  map[int]recipes.Token // of the numbers that the command was last started with, or notified of
 }
 
 func (v *sharesVerb) Flags(f *flag.FlagSet) {
@@ -202,8 +202,8 @@ func (v *sharesVerb) lost(p recipes.Portion) error {
 	return exit.Silently(exit.Lost)
 }
 
-// change tells the command the numbers of the list. ended means that the command, which returned
-// code, is not to be started again.
+// change passes the numbers of the list to the command. ended means that the command, which
+// returned code, is not to be started again.
 func (v *sharesVerb) change(ctx *context.Context, p recipes.Portion, list []recipes.Share) (code int, ended bool) {
 	v.receive(list)
 	tokens := tokensOf(list)
@@ -237,7 +237,7 @@ func (v *sharesVerb) change(ctx *context.Context, p recipes.Portion, list []reci
 	return v.start(p, text)
 }
 
-// receive records what is to be given up one day, and drops what was.
+// receive adds the shares that must be given up later, and drops those that were.
 func (v *sharesVerb) receive(list []recipes.Share) {
 	maps.DeleteFunc(v.owned, func(_ recipes.Token, s recipes.Share) bool { return s.Err() != nil })
 	for _, share := range list {
@@ -279,8 +279,8 @@ func (v *sharesVerb) start(p recipes.Portion, text string) (code int, ended bool
 	inJSON, _ := json.Marshal(v.tokens) // a map of numbers has no error
 	env := []string{pathEnv + "=" + v.path, sharesEnv + "=" + text, tokensEnv + "=" + string(inJSON), sharesFileEnv + "=" + v.file}
 	if v.hangup && signal.Ignored(syscall.SIGHUP) {
-		// Under nohup the command would inherit that HUP is ignored, and work on with numbers that
-		// are given up. It does not inherit a signal that this process catches, and drops.
+		// Under nohup the command would inherit that HUP is ignored, and continue with numbers
+		// that are given up. It does not inherit a signal that this process catches, and drops.
 		signal.Notify(make(chan os.Signal, 1), syscall.SIGHUP)
 	}
 	j, err := v.relay.Start(v.program, v.argv, env, v.life, func() bool { return p.Err() == nil })
@@ -298,7 +298,8 @@ func (v *sharesVerb) start(p recipes.Portion, text string) (code int, ended bool
 }
 
 // hangUp starts the command, or makes it read the numbers in the file. What is missing there is
-// given up after -grace. Without a new file the command would work on after that, so it is ended.
+// given up after -grace. Without a new file the command would continue after that, so it is
+// ended.
 func (v *sharesVerb) hangUp(ctx *context.Context, p recipes.Portion, text string) (code int, ended bool) {
 	if err := verb.Replace(v.file, []byte(text+"\n"), 0o600); err != nil {
 		v.t.Event(verb.Event{Event: "unwritten", Path: v.path, Cause: err.Error()}, fmt.Sprintf("the numbers could not be written to the file, ending the command: %v", err))

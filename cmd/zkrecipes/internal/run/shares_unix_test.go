@@ -123,7 +123,7 @@ func runShares(t *testing.T, hangup bool, script string) *sharing {
 	for _, name := range []string{"told", "ask"} {
 		must.Do(t, syscall.Mkfifo(filepath.Join(s.dir, name), 0o600))
 	}
-	told := must.Get(os.OpenFile(filepath.Join(s.dir, "told"), os.O_RDWR, 0))(t) // no end of file between two writers
+	told := must.Get(os.OpenFile(filepath.Join(s.dir, "told"), os.O_RDWR, 0))(t) // read-write, so that there is no end of file between two writers
 	t.Cleanup(func() { _ = told.Close() })
 	must.Do(t, told.SetReadDeadline(time.Now().Add(watchdog.Patience)))
 	s.lines = bufio.NewReader(told)
@@ -168,14 +168,14 @@ func TestTheCommandIsStartedWithTheLatestNumbers(t *testing.T) {
 		t.Errorf("%d is given up while the command runs", number)
 	default:
 	}
-	s.changes <- []recipes.Share{all[0], s.share(5)} // later than what the command was to be told
+	s.changes <- []recipes.Share{all[0], s.share(5)} // later than the list that the command was to get
 	must.Do(t, end.Close())
 	s.told("1,5")
 	if got := []int{<-s.released, <-s.released}; !slices.Contains(got, 2) || !slices.Contains(got, 3) {
 		t.Errorf("given up: %v; want 2 and 3", got)
 	}
 	five := s.owned[5]
-	for range 2 { // what the command has already been told
+	for range 2 { // the command has already got these
 		s.changes <- []recipes.Share{all[0], five}
 	}
 	s.changes <- []recipes.Share{all[0], s.share(4), five}

@@ -26,9 +26,9 @@ type Patience struct {
 // lost: nothing depends on it yet. After that it opens no other session, because the grant
 // belongs to this one.
 //
-// A signal ends ctx, and the error then has the exit code of the signal. If the time is over
-// while ZooKeeper answers, the error has the exit code exit.Timeout. An error that has a code
-// already keeps it. An unknown outcome is reported as such, even after a signal.
+// A signal ends ctx, and the error then has the exit code of the signal. If the timeout
+// passes while ZooKeeper answers, the error has the exit code exit.Timeout. An error that has
+// a code already keeps it. An unknown outcome is reported as such, even after a signal.
 func Await[T any](ctx context.Context, t *Tool, p Patience,
 	take func(context.Context, recipes.Client) (T, error), use func(T) error) (err error) {
 	bounded, cancel := within(ctx, p.Timeout)
@@ -89,14 +89,14 @@ func closeSession(s recipes.Session) {
 	_ = s.Close(ctx) // on an error the session ends with the plugin
 }
 
-// over reports whether an attempt failed because the time is over.
+// over reports whether an attempt failed because the timeout has passed.
 func over(bounded context.Context, err error) bool {
 	return bounded.Err() != nil && (errors.Is(err, context.DeadlineExceeded) || replaceable(err))
 }
 
 // explain adds the exit code to an error. answers means that the session was connected when
-// the wait ended. over means that the time is over. If ZooKeeper does not answer, nothing is
-// known about other contenders, so the exit code is the one for failures.
+// the wait ended. over means that the timeout has passed. If ZooKeeper does not answer,
+// nothing is known about other contenders, so the exit code is the one for failures.
 func (p Patience) explain(ctx context.Context, answers, over bool, err error) error {
 	interrupted, signalled := errors.AsType[job.Interruption](context.Cause(ctx))
 	_, coded := errors.AsType[exit.Error](err)
@@ -121,7 +121,7 @@ func (p Patience) explain(ctx context.Context, answers, over bool, err error) er
 	switch {
 	case over && p.Failure == "":
 		return exit.With(exit.Timeout, "%w", err)
-	case over && p.Timeout == 0: // the time of one request was over, not the verb's
+	case over && p.Timeout == 0: // the timeout of one request has passed, not the verb's
 		return exit.With(exit.Timeout, "%s: %w", p.Failure, err)
 	case over && p.Hint != "":
 		return exit.With(exit.Timeout, "%s within %v; %s", p.Failure, p.Timeout, p.Hint)

@@ -87,7 +87,7 @@ func awaitDuring(t *testing.T, out time.Duration, p Patience, takes ...error) (a
 	return attempts, starts, err
 }
 
-// TestOutageBeforeTheGrant: Await waits until it ends, for -timeout at most.
+// TestOutageBeforeTheGrant: Await waits until the outage ends, for -timeout at most.
 func TestOutageBeforeTheGrant(t *testing.T) {
 	for _, tt := range []struct {
 		outage  time.Duration
@@ -131,7 +131,7 @@ func TestSessionIsNotReplacedAfterTheGrant(t *testing.T) {
 	})
 }
 
-// TestSignalEndsTheOutage with the signal's exit code.
+// TestSignalEndsTheOutage: the exit code is that of the signal.
 func TestSignalEndsTheOutage(t *testing.T) {
 	configure(t)
 	synctest.Test(t, func(t *testing.T) {
@@ -156,16 +156,16 @@ type stateSession struct {
 
 func (s stateSession) State() recipes.State { return s.state }
 
-// TestExitCodeDistinguishesAnOutageFromAHeldLock: when the time is over, only a connected
-// session shows that another client holds the lock. That is the same for verbs with a command
-// and for the others, whose errors get codes from exit.Coded.
+// TestExitCodeDistinguishesAnOutageFromAHeldLock: when the timeout has passed, only a
+// connected session shows that another client holds the lock. That applies to verbs with a
+// command and to the others, whose errors get codes from exit.Coded.
 func TestExitCodeDistinguishesAnOutageFromAHeldLock(t *testing.T) {
 	configure(t)
 	deadline := fmt.Errorf("lock /l: %w", context.DeadlineExceeded)
 	for _, tt := range []struct {
 		state recipes.State
 		err   error
-		late  bool // the time is over in use, not in take
+		late  bool // the timeout passes in use, not in take
 		want  int
 	}{
 		{recipes.Connected, deadline, false, exit.Timeout},
@@ -205,7 +205,7 @@ func (o *opening) Open(context.Context, recipes.SessionConfig) (recipes.Client, 
 	return o.session, nil
 }
 
-// TestRequestWithoutAnswerIsAFailure also of verbs that do not wait for other clients.
+// TestRequestWithoutAnswerIsAFailure: even of verbs that do not wait for other clients.
 func TestRequestWithoutAnswerIsAFailure(t *testing.T) {
 	configure(t)
 	for state, want := range map[recipes.State]int{recipes.Connected: exit.Timeout, recipes.Suspended: exit.Failed} {

@@ -27,8 +27,8 @@ import (
 
 // A zkrecipes that waits or runs a command listens on a Unix socket, for the requests of
 // upgrade-plugin. The name of the socket begins with the process's number. Its directory belongs
-// to the user, and no other user can enter it. A signal would not do: it belongs to the command,
-// and it has no answer.
+// to the user, and no other user can enter it. A signal cannot be used: signals belong to the
+// command, and have no answer.
 //
 // The name also has a random number, so no other process ever listens on a socket of that name.
 // The socket gets the name when it listens. So a socket that refuses a connection belongs to a

@@ -26,7 +26,7 @@ func controlDirectory(t *testing.T) string {
 	return filepath.Join(dir, "zkrecipes")
 }
 
-// TestARemovedSocketIsCreatedAgain, even if its directory was removed too.
+// TestARemovedSocketIsCreatedAgain: even if its directory was removed too.
 func TestARemovedSocketIsCreatedAgain(t *testing.T) {
 	dir := controlDirectory(t)
 	c := &control{stop: make(chan struct{})}
@@ -69,7 +69,7 @@ func TestASocketIsRemovedOnlyIfItsProcessHasEnded(t *testing.T) {
 	}
 }
 
-// TestTheDirectoryOfSocketsIsLocked as long as a process listens: systemd-tmpfiles skips it then.
+// TestTheDirectoryOfSocketsIsLocked: systemd-tmpfiles skips it as long as a process listens.
 func TestTheDirectoryOfSocketsIsLocked(t *testing.T) {
 	dir := controlDirectory(t)
 	a, b := must.Get(listenControl())(t), must.Get(listenControl())(t)

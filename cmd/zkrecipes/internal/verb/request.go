@@ -24,12 +24,19 @@ const OnceCodes = `Exit code: 0 if it was done. Otherwise:
     4    it belongs to another client, or has changed; nothing was done
     6    unknown outcome: the answer was lost; check before you repeat it
     123  the session was lost
-    124  the time is over, although ZooKeeper answers`
+    124  the time limit has passed, although ZooKeeper answers`
 
 // Once opens a session and a recipe, and calls f, which must not wait for other clients. It
 // adds exit codes to errors. -connect-timeout bounds the opening of the session, and
 // recipes.DefaultOpenTimeout bounds f.
-func Once[R any](ctx context.Context, t *Tool, open func(recipes.Client) (R, error), f func(context.Context, R) error) (err error) {
+func Once[R any](ctx context.Context, t *Tool, open func(recipes.Client) (R, error), f func(context.Context, R) error) error {
+	return once(ctx, t, open, f, func(ctx context.Context, _ recipes.Session) (context.Context, context.CancelFunc) {
+		return context.WithTimeout(ctx, recipes.DefaultOpenTimeout)
+	})
+}
+
+func once[R any](ctx context.Context, t *Tool, open func(recipes.Client) (R, error), f func(context.Context, R) error,
+	bound func(context.Context, recipes.Session) (context.Context, context.CancelFunc)) (err error) {
 	c := &connection{Tool: t, timeout: t.connectTimeout}
 	defer func() {
 		c.end(err) // closes the session too
@@ -43,24 +50,47 @@ func Once[R any](ctx context.Context, t *Tool, open func(recipes.Client) (R, err
 	if err != nil {
 		return err
 	}
-	ctx, cancel := context.WithTimeout(ctx, recipes.DefaultOpenTimeout)
+	ctx, cancel := bound(ctx, s)
 	defer cancel()
 	err = f(ctx, r)
-	if errors.Is(err, context.DeadlineExceeded) && !errors.Is(err, recipes.ErrUnknownOutcome) && s.State() != recipes.Connected {
+	over := errors.Is(err, context.DeadlineExceeded) && s.State() != recipes.Connected || errors.Is(err, context.Canceled) && errors.Is(context.Cause(ctx), errSilent)
+	if over && !errors.Is(err, recipes.ErrUnknownOutcome) {
 		return exit.OwnError{Err: Patience{}.unanswered(err)}
 	}
 	return err
 }
 
-// Ask is Once for a read: it passes the result of get to show.
+// Ask is Once for a read: it passes the result of get to show. A long wait queue may take minutes to
+// read, so the time is bounded only while no server can be reached.
 func Ask[R, T any](ctx context.Context, t *Tool, open func(recipes.Client) (R, error), get func(R, context.Context) (T, error), show func(T) error) error {
-	return Once(ctx, t, open, func(ctx context.Context, r R) error {
+	return once(ctx, t, open, func(ctx context.Context, r R) error {
 		got, err := get(r, ctx)
 		if err != nil {
 			return Foreign(err)
 		}
 		return show(got)
-	})
+	}, whileConnected)
+}
+
+// errSilent ends a read during which the connection was lost.
+var errSilent = errors.New("the connection was lost, and no other server answers")
+
+// whileConnected returns a context that ends when the session has no connection at the end of a
+// period of recipes.DefaultOpenTimeout.
+func whileConnected(ctx context.Context, s recipes.Session) (context.Context, context.CancelFunc) {
+	ctx, cancel := context.WithCancelCause(ctx)
+	go func() { // until ctx ends
+		for ctx.Err() == nil {
+			select {
+			case <-time.After(recipes.DefaultOpenTimeout):
+				if s.State() != recipes.Connected {
+					cancel(errSilent)
+				}
+			case <-ctx.Done():
+			}
+		}
+	}()
+	return ctx, func() { cancel(nil) }
 }
 
 // Itself is the open function of verbs that use the session itself.
@@ -90,7 +120,7 @@ func (w *Waiting) Check() error {
 	return nil
 }
 
-// Patience returns how long to wait. failure is what has not happened when the time is over.
+// Patience returns how long to wait. failure is what has not happened when the timeout passes.
 func (w *Waiting) Patience(failure string) Patience {
 	return Patience{Timeout: w.Timeout, Try: w.Try, Failure: failure}
 }
@@ -109,7 +139,7 @@ const WaitCodes = `Exit code: 0 if it was done. Otherwise:
     2    wrong usage or configuration; nothing was done
     6    unknown outcome: the answer was lost; check before you repeat it
     123  the session was lost (with -try), or ZooKeeper refused the credentials
-    124  the time is over although ZooKeeper answers, or -try would have had to wait`
+    124  the time limit has passed although ZooKeeper answers, or -try would have had to wait`
 
 // Wait opens a recipe and calls f, which may wait for other clients.
 func Wait[R any](ctx context.Context, t *Tool, p Patience, open func(recipes.Client) (R, error), f func(context.Context, R) error) error {

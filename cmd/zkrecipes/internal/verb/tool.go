@@ -112,7 +112,7 @@ func (c *connection) start(ctx context.Context) (err error) {
 		case nil:
 			c.cfg.ZooKeeper = again.ZooKeeper
 		default:
-			c.cfg.Plugin.Logger.Warn("the configuration cannot be read again; going on with the former one", "error", err)
+			c.cfg.Plugin.Logger.Warn("the configuration cannot be read again; keeping the previous one", "error", err)
 		}
 		return nil
 	}

@@ -47,8 +47,8 @@ type Verb struct {
 	ExitCodeOnly bool
 }
 
-// Action is one call of a verb. Its optional method Resultless() bool reports whether it
-// writes no result, because stdout belongs to a command.
+// Action is one call of a verb. An action may have a method Resultless() bool, which
+// reports that it writes no result because stdout belongs to a command.
 type Action interface {
 	// Flags defines the flags that only this verb has.
 	Flags(*flag.FlagSet)

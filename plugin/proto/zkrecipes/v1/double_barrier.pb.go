@@ -24,9 +24,14 @@ const (
 // LeaveDoubleBarrierRequest names a member by the request id that it entered
 // with.
 type LeaveDoubleBarrierRequest struct {
-	state         protoimpl.MessageState `protogen:"open.v1"`
-	Session       string                 `protobuf:"bytes,1,opt,name=session,proto3" json:"session,omitempty"`
-	RequestId     string                 `protobuf:"bytes,2,opt,name=request_id,json=requestId,proto3" json:"request_id,omitempty"`
+	state     protoimpl.MessageState `protogen:"open.v1"`
+	Session   string                 `protobuf:"bytes,1,opt,name=session,proto3" json:"session,omitempty"`
+	RequestId string                 `protobuf:"bytes,2,opt,name=request_id,json=requestId,proto3" json:"request_id,omitempty"`
+	// Set if an earlier call for this member has failed: the request that resumes it as a
+	// leaving member. A plugin that does not know the member, because the session has moved to
+	// it since, waits for the others that the request names. The member's znode is deleted
+	// then.
+	Leaving       *AcquireRequest `protobuf:"bytes,3,opt,name=leaving,proto3" json:"leaving,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -75,6 +80,13 @@ func (x *LeaveDoubleBarrierRequest) GetRequestId() string {
 	return ""
 }
 
+func (x *LeaveDoubleBarrierRequest) GetLeaving() *AcquireRequest {
+	if x != nil {
+		return x.Leaving
+	}
+	return nil
+}
+
 type LeaveDoubleBarrierResponse struct {
 	state         protoimpl.MessageState `protogen:"open.v1"`
 	unknownFields protoimpl.UnknownFields
@@ -115,11 +127,12 @@ var File_zkrecipes_v1_double_barrier_proto protoreflect.FileDescriptor
 
 const file_zkrecipes_v1_double_barrier_proto_rawDesc = "" +
 	"\n" +
-	"!zkrecipes/v1/double_barrier.proto\x12\fzkrecipes.v1\"T\n" +
+	"!zkrecipes/v1/double_barrier.proto\x12\fzkrecipes.v1\x1a\x18zkrecipes/v1/grant.proto\"\x8c\x01\n" +
 	"\x19LeaveDoubleBarrierRequest\x12\x18\n" +
 	"\asession\x18\x01 \x01(\tR\asession\x12\x1d\n" +
 	"\n" +
-	"request_id\x18\x02 \x01(\tR\trequestId\"\x1c\n" +
+	"request_id\x18\x02 \x01(\tR\trequestId\x126\n" +
+	"\aleaving\x18\x03 \x01(\v2\x1c.zkrecipes.v1.AcquireRequestR\aleaving\"\x1c\n" +
 	"\x1aLeaveDoubleBarrierResponse2\x7f\n" +
 	"\x14DoubleBarrierService\x12g\n" +
 	"\x12LeaveDoubleBarrier\x12'.zkrecipes.v1.LeaveDoubleBarrierRequest\x1a(.zkrecipes.v1.LeaveDoubleBarrierResponseBFZDgithub.com/zkrecipes/zkrecipes/plugin/proto/zkrecipes/v1;zkrecipesv1b\x06proto3"
@@ -140,15 +153,17 @@ var file_zkrecipes_v1_double_barrier_proto_msgTypes = make([]protoimpl.MessageIn
 var file_zkrecipes_v1_double_barrier_proto_goTypes = []any{
 	(*LeaveDoubleBarrierRequest)(nil),  // 0: zkrecipes.v1.LeaveDoubleBarrierRequest
 	(*LeaveDoubleBarrierResponse)(nil), // 1: zkrecipes.v1.LeaveDoubleBarrierResponse
+	(*AcquireRequest)(nil),             // 2: zkrecipes.v1.AcquireRequest
 }
 var file_zkrecipes_v1_double_barrier_proto_depIdxs = []int32{
-	0, // 0: zkrecipes.v1.DoubleBarrierService.LeaveDoubleBarrier:input_type -> zkrecipes.v1.LeaveDoubleBarrierRequest
-	1, // 1: zkrecipes.v1.DoubleBarrierService.LeaveDoubleBarrier:output_type -> zkrecipes.v1.LeaveDoubleBarrierResponse
-	1, // [1:2] is the sub-list for method output_type
-	0, // [0:1] is the sub-list for method input_type
-	0, // [0:0] is the sub-list for extension type_name
-	0, // [0:0] is the sub-list for extension extendee
-	0, // [0:0] is the sub-list for field type_name
+	2, // 0: zkrecipes.v1.LeaveDoubleBarrierRequest.leaving:type_name -> zkrecipes.v1.AcquireRequest
+	0, // 1: zkrecipes.v1.DoubleBarrierService.LeaveDoubleBarrier:input_type -> zkrecipes.v1.LeaveDoubleBarrierRequest
+	1, // 2: zkrecipes.v1.DoubleBarrierService.LeaveDoubleBarrier:output_type -> zkrecipes.v1.LeaveDoubleBarrierResponse
+	2, // [2:3] is the sub-list for method output_type
+	1, // [1:2] is the sub-list for method input_type
+	1, // [1:1] is the sub-list for extension type_name
+	1, // [1:1] is the sub-list for extension extendee
+	0, // [0:1] is the sub-list for field type_name
 }
 
 func init() { file_zkrecipes_v1_double_barrier_proto_init() }
@@ -156,6 +171,7 @@ func file_zkrecipes_v1_double_barrier_proto_init() {
 	if File_zkrecipes_v1_double_barrier_proto != nil {
 		return
 	}
+	file_zkrecipes_v1_grant_proto_init()
 	type x struct{}
 	out := protoimpl.TypeBuilder{
 		File: protoimpl.DescBuilder{

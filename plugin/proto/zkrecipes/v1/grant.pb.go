@@ -109,6 +109,8 @@ type AcquireRequest struct {
 	// of this request id. With a token: its grant. The same grant is held again, or the
 	// call fails with NOT_HELD (and REMOVED if the znode was deleted). With a token of 0:
 	// its place in the wait queue, as reported by Joined; the contender continues to wait.
+	// For double_barrier the znode may be empty, if no place was reported: the plugin
+	// finds the member by session and request id.
 	// UNSUPPORTED: it cannot be resumed. Of group, names and queue, only a grant can be
 	// resumed: they have no wait queue.
 	Resumed *Grant `protobuf:"bytes,8,opt,name=resumed,proto3" json:"resumed,omitempty"`

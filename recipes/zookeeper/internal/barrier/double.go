@@ -10,6 +10,8 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/google/uuid"
+
 	"github.com/zkrecipes/zkrecipes/recipes"
 	"github.com/zkrecipes/zkrecipes/recipes/zookeeper/internal/line"
 	"github.com/zkrecipes/zkrecipes/recipes/zookeeper/internal/session"
@@ -41,12 +43,13 @@ func NewDouble(s *session.Session, path string, cfg recipes.DoubleBarrierConfig)
 func (b *doubleBarrier) Size() int { return b.size }
 
 func (b *doubleBarrier) Enter(ctx context.Context, data []byte) (recipes.Passage, error) {
-	return b.EnterAnnounced(ctx, data, func(recipes.Place) {})
+	return b.EnterAnnounced(ctx, uuid.New(), data, func(recipes.Place) {})
 }
 
-// EnterAnnounced is Enter. It calls joined with the member's znode before it waits.
-func (b *doubleBarrier) EnterAnnounced(ctx context.Context, data []byte, joined func(recipes.Place)) (recipes.Passage, error) {
-	return b.granted(znode.Metered(ctx, b.Recipe, func() (*passage, error) { return b.enter(ctx, data, joined) }))
+// EnterAnnounced is Enter. It calls joined with the member's znode before it waits. ResumeUnannounced
+// finds the member by the GUID.
+func (b *doubleBarrier) EnterAnnounced(ctx context.Context, guid uuid.UUID, data []byte, joined func(recipes.Place)) (recipes.Passage, error) {
+	return b.granted(znode.Metered(ctx, b.Recipe, func() (*passage, error) { return b.enter(ctx, guid, data, joined) }))
 }
 
 func (b *doubleBarrier) granted(p *passage, err error) (recipes.Passage, error) {
@@ -56,7 +59,7 @@ func (b *doubleBarrier) granted(p *passage, err error) (recipes.Passage, error) 
 	return p, nil
 }
 
-func (b *doubleBarrier) enter(ctx context.Context, data []byte, joined func(recipes.Place)) (*passage, error) {
+func (b *doubleBarrier) enter(ctx context.Context, guid uuid.UUID, data []byte, joined func(recipes.Place)) (*passage, error) {
 	// This comes before the znode is created: members of other libraries would count it.
 	var err error
 	if b.compatible() {
@@ -67,12 +70,19 @@ func (b *doubleBarrier) enter(ctx context.Context, data []byte, joined func(reci
 	if err != nil {
 		return nil, err
 	}
-	o, err := znode.CreateEphemeral(ctx, b.Session, b.Path(), b.newName(), znode.MemberMarker, data, b.line.Parent)
+	o, err := b.create(ctx, guid, data)
 	if err != nil {
 		return nil, err
 	}
 	joined(recipes.Place{Znode: o.Znode(), Position: recipes.UnknownPosition})
 	return b.awaitAdmission(ctx, o)
+}
+
+func (b *doubleBarrier) create(ctx context.Context, guid uuid.UUID, data []byte) (*znode.Ephemeral, error) {
+	if b.compatible() {
+		return znode.CreateEphemeral(ctx, b.Session, b.Path(), b.nameOf(guid), "", data, b.line.Parent)
+	}
+	return znode.CreateProtected(ctx, b.Session, b.Path(), guid, znode.MemberMarker, data, b.line.Parent)
 }
 
 // awaitAdmission waits until the member has entered. If it does not, its znode is deleted.
@@ -347,11 +357,11 @@ func (b *doubleBarrier) exists(ctx context.Context, path string) (bool, error) {
 	return true, nil
 }
 
-// ResumeWaiting is Enter for a member that another process of this session has created. As
-// far as the caller knows, the member had not entered when that process ended. The others
-// have counted it since its first Enter. On an error its znode is deleted, as in Enter.
-// joined is called after the member is resumed, before it waits. If its znode is gone, the
-// error matches recipes.ErrRemoved.
+// ResumeWaiting is Enter for a member that another process of this session has created. The
+// caller has no answer that says that the member had entered when that process ended. The
+// others have counted it since its first Enter. On an error its znode is deleted, as in
+// Enter. joined is called after the member is resumed, before it waits. If its znode is
+// gone, the error matches recipes.ErrRemoved.
 func (b *doubleBarrier) ResumeWaiting(ctx context.Context, path string, joined func(recipes.Place)) (recipes.Passage, error) {
 	err := b.isMember(path)
 	if err != nil {
@@ -364,6 +374,25 @@ func (b *doubleBarrier) ResumeWaiting(ctx context.Context, path string, joined f
 	b.markReadyResumed()
 	joined(recipes.Place{Znode: path, Position: recipes.UnknownPosition})
 	return b.granted(b.awaitAdmission(ctx, o))
+}
+
+// ResumeUnannounced is ResumeWaiting for a member whose znode the caller does not know, because
+// the other process has ended before it called joined. If there is none, the error matches
+// recipes.ErrUnsupported.
+func (b *doubleBarrier) ResumeUnannounced(ctx context.Context, guid uuid.UUID, joined func(recipes.Place)) (recipes.Passage, error) {
+	err := b.Session.Sync(ctx, b.Path()) // after it, the other process creates none
+	var names []string
+	if err == nil {
+		names, err = b.line.Names(ctx)
+	}
+	if err != nil {
+		return nil, b.Failed(err)
+	}
+	at := slices.IndexFunc(names, func(name string) bool { return strings.HasPrefix(name, b.nameOf(guid)) })
+	if at < 0 {
+		return nil, b.Failed(fmt.Errorf("resume: %w: %s has no such member", recipes.ErrUnsupported, b.Path()))
+	}
+	return b.ResumeWaiting(ctx, b.Child(names[at]), joined)
 }
 
 func (b *doubleBarrier) isMember(path string) error {

@@ -73,14 +73,15 @@ func (b *doubleBarrier) own(names []string) []string {
 	return members
 }
 
-func (b *doubleBarrier) newName() string {
+// nameOf returns the name of the member with a GUID, or the beginning of the name.
+func (b *doubleBarrier) nameOf(guid uuid.UUID) string {
 	switch b.line.Dialect {
 	case recipes.Curator:
-		return uuid.NewString()
+		return guid.String()
 	case recipes.Kazoo:
-		return strings.ReplaceAll(uuid.NewString(), "-", "")
+		return strings.ReplaceAll(guid.String(), "-", "")
 	}
-	return "" // a protected create names it
+	return session.ProtectedPrefix(guid)
 }
 
 func (b *doubleBarrier) readyPath() string { return b.Child(readyName) }

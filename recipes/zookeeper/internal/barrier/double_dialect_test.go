@@ -244,8 +244,8 @@ func TestADoubleBarrierInADialectDeletesItsReady(t *testing.T) {
 }
 
 // Another client deletes the znode of the last member while it leaves. In Curator's dialect, ready
-// is then deleted all the same: otherwise Curator's next member would enter alone. In kazoo's, it
-// remains until our next member enters or the session that has created it ends.
+// is still deleted: otherwise Curator's next member would enter alone. In kazoo's, it remains
+// until our next member enters or the session that has created it ends.
 func TestADoubleBarrierInADialectDeletesItsReadyThoughItsZnodeIsGone(t *testing.T) {
 	inDialects(t, func(s virtual, d recipes.Dialect) {
 		session := zktest.OpenVirtual(s.T, s.srv)

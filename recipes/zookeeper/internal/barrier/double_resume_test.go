@@ -6,6 +6,8 @@ import (
 	"slices"
 	"testing"
 
+	"github.com/google/uuid"
+
 	"github.com/zkrecipes/zkrecipes/internal/testing/must"
 	"github.com/zkrecipes/zkrecipes/internal/testing/zktest"
 	"github.com/zkrecipes/zkrecipes/recipes"
@@ -15,7 +17,7 @@ import (
 // member has the methods of a double barrier that resume its members.
 type member interface {
 	recipes.DoubleBarrier
-	EnterAnnounced(context.Context, []byte, func(recipes.Place)) (recipes.Passage, error)
+	EnterAnnounced(context.Context, uuid.UUID, []byte, func(recipes.Place)) (recipes.Passage, error)
 	Resume(context.Context, string, recipes.Token) (recipes.Passage, error)
 	ResumeLeaving(context.Context, string, recipes.Token, []string) (recipes.Passage, error)
 	ResumeWaiting(context.Context, string, func(recipes.Place)) (recipes.Passage, error)
@@ -31,7 +33,9 @@ func unannounced(recipes.Place) {}
 // waitIn calls Enter in a goroutine, and returns the member's znode when it waits.
 func waitIn(ctx context.Context, b member) (znode string, entered <-chan zktest.Outcome[recipes.Passage]) {
 	place, entered := zktest.Waits(ctx, func(joined func(recipes.Place)) func(context.Context) (recipes.Passage, error) {
-		return func(ctx context.Context) (recipes.Passage, error) { return b.EnterAnnounced(ctx, nil, joined) }
+		return func(ctx context.Context) (recipes.Passage, error) {
+			return b.EnterAnnounced(ctx, uuid.New(), nil, joined)
+		}
 	})
 	return place.Znode, entered
 }

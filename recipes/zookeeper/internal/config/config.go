@@ -193,7 +193,7 @@ func (c *configuration) change(ctx context.Context, key string, expected recipes
 	}
 }
 
-// errUnmade says that the configuration's own znode does not exist.
+// errUnmade means that the configuration's own znode does not exist.
 var errUnmade = errors.New("not made")
 
 // find returns the record of a key that the change applies to, or nil for a key that does

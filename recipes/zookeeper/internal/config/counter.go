@@ -54,8 +54,8 @@ type number struct {
 	binary   bool   // in Curator's form, not decimal
 }
 
-// read reads the number and its version. A znode without data has the same value as a
-// znode that does not exist. So has one with only white space, in the decimal form.
+// read reads the number and its version. A znode without data has the same value as a znode
+// that does not exist. In the decimal form, white space counts as no data.
 func (n *number) read(ctx context.Context) (value int64, version int32, exists bool, err error) {
 	node, err := n.session.Get(ctx, n.path)
 	if errors.Is(err, recipes.ErrNoNode) {
@@ -223,7 +223,7 @@ func (l *latch) CountDown(ctx context.Context) (int64, error) {
 	return n, l.Failed(err)
 }
 
-// errOpen says that the count is 0 already.
+// errOpen means that the count is 0 already.
 var errOpen = errors.New("open")
 
 // Wait waits until open exists.

@@ -14,8 +14,8 @@
 // parents.
 //
 // Rejected: a marker below each key, ephemeral while a session compares. It would also notice
-// deletions by other programs, but cost a write for each change, wake all that watch the tree,
-// and let other programs' deletions fail.
+// deletions by other programs, but cost a write for each change, wake all clients that watch
+// the tree, and make other programs' deletions fail.
 //
 // # Counter and latch
 //

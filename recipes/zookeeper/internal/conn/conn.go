@@ -141,14 +141,14 @@ func (c *Conn) Write(frame []byte) (int, error) {
 }
 
 // confirmed reports whether the session sends leading requests at intervals that are shorter than
-// those of pings, and the server answers them. Then a ping would be a request more for nothing.
+// those of pings, and the server answers them. Then a ping would be a needless extra request.
 // go-zookeeper does not wait for the answer to a ping.
 func (c *Conn) confirmed() bool {
 	l := c.wire.Lease
 	return l.Holds() > 0 && time.Since(l.LastAsked()) < 2*l.Interval()
 }
 
-// Phase returns a number that the connections of a host have in common. Other hosts have others.
+// Phase returns a number that all connections of a host share, and that differs between hosts.
 func (c *Conn) Phase() int64 {
 	if c == nil {
 		return 0
@@ -225,9 +225,10 @@ func (c *Conn) Send(requests ...Request) (*Batch, error) {
 	return c.finish(b, frames)
 }
 
-// SendNow does the same as Send if the write waits for nothing: the operating system buffers it.
-// Then a goroutine that must return when its context ends can send by itself; to start another one
-// costs as much as the request. Otherwise it sends nothing, and batch and err are nil.
+// SendNow is Send for a write that cannot block, because the operating system buffers it. So a
+// goroutine that must return when its context ends can send by itself; starting another one costs
+// as much as the request. If the write might block, SendNow sends nothing, and batch and err are
+// nil.
 func (c *Conn) SendNow(requests ...Request) (batch *Batch, err error) {
 	if c == nil || !c.kernel || c.wire.Life.Err() != nil {
 		return nil, nil
@@ -246,8 +247,8 @@ func (c *Conn) SendNow(requests ...Request) (batch *Batch, err error) {
 	return c.finish(b, frames)
 }
 
-// buffers bounds the bytes without an answer with which SendNow sends. A socket accepts several
-// times as much before it blocks a writer.
+// buffers bounds the unanswered bytes, in total, up to which SendNow sends. A socket accepts
+// several times as much before it blocks a writer.
 const buffers = 2 << 10
 
 func identified(r Request) bool { return r.identified }
@@ -262,7 +263,8 @@ func buffered(c net.Conn) bool {
 }
 
 // enqueue makes a batch of the requests, and the frames to be written. It returns ErrNotSent if
-// the connection cannot be used, or has more than most bytes without an answer with these.
+// the connection cannot be used, or would have more than most unanswered bytes with these
+// requests.
 func (c *Conn) enqueue(requests []Request, most int) (*Batch, []byte, error) {
 	b := &Batch{Conn: c, replies: make([]Reply, len(requests)), answered: make(chan struct{}), missing: len(requests)}
 	var e jute.Encoder

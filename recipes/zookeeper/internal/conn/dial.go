@@ -174,12 +174,13 @@ func (d *dialer) connect(until context.Context, network, address string) (*Conn,
 
 // pause returns the pause before the next attempt. The backoff counts from the beginning of the
 // attempt before: one that was not answered has taken enough time. A session that has lost its
-// connection makes as many attempts in a timeout as it would confirm itself, at least. The caller
-// holds the mutex.
+// connection makes at least as many attempts per timeout as it would send confirmations, and pauses
+// for at most a quarter of what remains. So it reconnects if a server answers shortly before its
+// deadline (see "Why ten" in package lease). The caller holds the mutex.
 func (d *dialer) pause() time.Duration {
 	longest := backoff(d.dials)
-	if d.wire.ID() != 0 {
-		longest = min(longest, d.wire.Lease.Interval())
+	if l := d.wire.Lease; d.wire.ID() != 0 {
+		longest = min(longest, l.Interval(), max(l.Remaining()/4, firstBackoff))
 	}
 	if longest == 0 {
 		return 0
@@ -188,18 +189,22 @@ func (d *dialer) pause() time.Duration {
 }
 
 // limit returns how long the next attempt may take. A session that has lost its connection must
-// reach another server before its time is over, even if some servers accept connections and answer
+// reach another server before its deadline, even if some servers accept connections and answer
 // nothing. So the first attempt takes a share of the timeout. After each attempt that was not
 // answered the next one has twice as long, because all servers may be slow, but at most half of what
-// remains. The caller holds the mutex.
+// remains. That also holds for a single server: an attempt whose packets are lost would outlast the
+// outage. The caller holds the mutex.
 func (d *dialer) limit() time.Duration {
 	w := d.wire
-	if len(d.servers) == 1 || w.ID() == 0 {
+	if w.ID() == 0 {
 		return w.ConnectTimeout
 	}
-	first := w.Lease.Timeout() / time.Duration(3*len(d.servers))
-	return max(min(first<<min(d.silent, 16), w.Lease.Remaining()/2, w.ConnectTimeout), nextAddress)
+	first := max(w.Lease.Timeout()/time.Duration(3*len(d.servers)), nextAddress)
+	return min(first<<min(d.silent, 16), max(w.Lease.Remaining()/2, shortest), w.ConnectTimeout)
 }
+
+// shortest is the least time of an attempt to reach a server.
+const shortest = 50 * time.Millisecond
 
 // race connects to the first server that answers. It begins with address, and tries the next ones
 // as well if nothing answers for a while. A server that a firewall hides would otherwise take all
@@ -212,7 +217,11 @@ func (d *dialer) race(ctx context.Context, network, address string, limit time.D
 		order = slices.Concat(d.servers[at:], d.servers[:at])
 	}
 	d.mu.Unlock()
-	r, err := firstOf(ctx, order, false, func(ctx context.Context, address string) (*reached, error) {
+	next := nextAddress
+	if d.wire.ID() != 0 { // shortly before the deadline, all servers get a part of what remains
+		next = min(next, max(d.wire.Lease.Remaining()/time.Duration(4*len(order)), firstBackoff))
+	}
+	r, err := firstOf(ctx, order, next, false, func(ctx context.Context, address string) (*reached, error) {
 		return d.reach(ctx, network, address, limit)
 	})
 	if err == nil && r.server != address {
@@ -247,7 +256,7 @@ func (d *dialer) reach(ctx context.Context, network, server string, limit time.D
 	if r.exchange, err = d.sasl.Begin(ctx, server); err != nil {
 		return nil, err
 	}
-	r.Conn, err = firstOf(ctx, addresses, true, func(ctx context.Context, address string) (net.Conn, error) {
+	r.Conn, err = firstOf(ctx, addresses, nextAddress, true, func(ctx context.Context, address string) (net.Conn, error) {
 		return d.dial(ctx, network, address)
 	})
 	if err != nil {
@@ -267,7 +276,7 @@ func (d *dialer) security() *tls.Config {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	if err != nil {
-		d.wire.Logger.Warn("the files of TLS cannot be used; going on with their former contents", "error", err)
+		d.wire.Logger.Warn("the files of TLS cannot be used; continuing with their former contents", "error", err)
 	} else {
 		d.tls = cfg
 	}
@@ -311,12 +320,12 @@ func (d *dialer) failed(err error) {
 // section 8).
 const nextAddress = 250 * time.Millisecond
 
-// firstOf returns the first connection to one of the addresses. It tries the next address after
-// nextAddress. Earlier attempts continue. A fixed share of the time for each address would keep the
+// firstOf returns the first connection to one of the addresses. It tries the next address after the
+// given delay. Earlier attempts continue. A fixed share of the time for each address would keep the
 // session from servers that are far away. If an attempt fails, it tries the next one at once. With
 // all false it does so only while others are in flight: it fails with the first failure otherwise,
 // so that the caller's backoff lies between attempts that are refused.
-func firstOf[C net.Conn](ctx context.Context, addresses []string, all bool, dial func(context.Context, string) (C, error)) (C, error) {
+func firstOf[C net.Conn](ctx context.Context, addresses []string, delay time.Duration, all bool, dial func(context.Context, string) (C, error)) (C, error) {
 	type result struct {
 		conn C
 		err  error
@@ -331,7 +340,7 @@ func firstOf[C net.Conn](ctx context.Context, addresses []string, all bool, dial
 			}
 		}
 	}()
-	next := time.NewTimer(nextAddress)
+	next := time.NewTimer(delay)
 	defer next.Stop()
 	var failed error
 	for {
@@ -342,7 +351,7 @@ func firstOf[C net.Conn](ctx context.Context, addresses []string, all bool, dial
 				conn, err := dial(ctx, address)
 				results <- result{conn, err}
 			}()
-			next.Reset(nextAddress)
+			next.Reset(delay)
 		}
 		select {
 		case r := <-results:

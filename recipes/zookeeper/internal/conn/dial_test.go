@@ -19,12 +19,12 @@ import (
 	"github.com/zkrecipes/zkrecipes/recipes/zookeeper/internal/lease"
 )
 
-// A name may have the addresses of the whole ensemble. net.Dialer gave the first of them all of
-// the time.
+// A name may have the addresses of the whole ensemble. net.Dialer let the first address use all
+// of the time.
 func TestASilentAddressOfANameLeavesTimeForTheOthers(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		begun := time.Now()
-		c, err := firstOf(t.Context(), []string{"silent", "refuses", "serves"}, true, func(ctx context.Context, address string) (net.Conn, error) {
+		c, err := firstOf(t.Context(), []string{"silent", "refuses", "serves"}, nextAddress, true, func(ctx context.Context, address string) (net.Conn, error) {
 			switch address {
 			case "silent":
 				<-ctx.Done()
@@ -45,18 +45,18 @@ func TestASilentAddressOfANameLeavesTimeForTheOthers(t *testing.T) {
 	})
 }
 
-// Each address has all of the time, even if there are so many that a share would be too short.
-// Connections that slower attempts open are closed.
+// Each address may use the whole time, even if there are so many that a share would be too
+// short. Connections that slower attempts open are closed.
 func TestAllAddressesOfANameMayBeFar(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		ctx, cancel := context.WithTimeout(t.Context(), 2*time.Second)
 		defer cancel()
 		var mu sync.Mutex
 		var others []net.Conn
-		c, err := firstOf(ctx, []string{"a", "b", "c", "d", "e", "f", "g"}, true, func(ctx context.Context, _ string) (net.Conn, error) {
+		c, err := firstOf(ctx, []string{"a", "b", "c", "d", "e", "f", "g"}, nextAddress, true, func(ctx context.Context, _ string) (net.Conn, error) {
 			select {
 			case <-time.After(600 * time.Millisecond):
-			case <-ctx.Done(): // too late: the connection is there
+			case <-ctx.Done(): // too late: the connection exists
 			}
 			mu.Lock()
 			defer mu.Unlock()
@@ -78,7 +78,7 @@ func TestAllAddressesOfANameMayBeFar(t *testing.T) {
 
 func TestTheErrorOfANameHasTheErrorOfEachAddress(t *testing.T) {
 	first, second := errors.New("first"), errors.New("second")
-	_, err := firstOf(t.Context(), []string{"a", "b"}, true, func(_ context.Context, address string) (net.Conn, error) {
+	_, err := firstOf(t.Context(), []string{"a", "b"}, nextAddress, true, func(_ context.Context, address string) (net.Conn, error) {
 		if address == "a" {
 			return nil, first
 		}
@@ -250,24 +250,32 @@ func TestASilentAttemptIsFollowedByTheNextAtOnce(t *testing.T) {
 		if pause := d.pause(); pause > 0 {
 			t.Errorf("after a second without an answer it waits %v", pause)
 		}
+		time.Sleep(2700 * time.Millisecond)
+		d.began = time.Now()
+		if pause := d.pause(); pause <= 0 || pause > 25*time.Millisecond {
+			t.Errorf("100ms before the deadline it waits %v; want a quarter of that at most", pause)
+		}
 	})
 }
 
 // Servers that accept connections and answer nothing leave time for the others as well.
 func TestTheFirstAttemptsOfAReconnectAreShort(t *testing.T) {
+	three := []string{"a:1", "b:1", "c:1"}
 	for _, c := range []struct {
 		established bool
+		servers     []string
 		timeout     time.Duration
 		want        []time.Duration
 	}{
-		{true, 4500 * time.Millisecond, []time.Duration{500 * time.Millisecond, time.Second, 1400 * time.Millisecond}},
-		{true, time.Second, []time.Duration{nextAddress, nextAddress}},
-		{true, time.Minute, []time.Duration{2 * time.Second, 2 * time.Second}},
+		{true, three, 4500 * time.Millisecond, []time.Duration{500 * time.Millisecond, time.Second, 1400 * time.Millisecond}},
+		{true, three, time.Second, []time.Duration{nextAddress, 350 * time.Millisecond, 175 * time.Millisecond, 87 * time.Millisecond, shortest}},
+		{true, three, time.Minute, []time.Duration{2 * time.Second, 2 * time.Second}},
+		{true, three[:1], 4500 * time.Millisecond, []time.Duration{1500 * time.Millisecond, 1400 * time.Millisecond}},
 		// Nothing is lost yet.
-		{false, 4500 * time.Millisecond, []time.Duration{2 * time.Second, 2 * time.Second}},
+		{false, three, 4500 * time.Millisecond, []time.Duration{2 * time.Second, 2 * time.Second}},
 	} {
 		synctest.Test(t, func(t *testing.T) {
-			d, _ := dialing(t, c.established, c.timeout, "a:1", "b:1", "c:1")
+			d, _ := dialing(t, c.established, c.timeout, c.servers...)
 			for n, want := range c.want {
 				d.dials = 0 // without a backoff
 				begun := time.Now()
@@ -277,7 +285,7 @@ func TestTheFirstAttemptsOfAReconnectAreShort(t *testing.T) {
 					t.Error(err)
 				}
 				// Half of what remains counts with lease's allowance for the clocks.
-				if took := time.Since(begun); took > want || took < want*9/10 {
+				if took := time.Since(begun).Truncate(time.Millisecond); took > want || took < want*9/10 {
 					t.Errorf("attempt %d of a session with a timeout of %v waited %v for the handshake; want %v", n, c.timeout, took, want)
 				}
 				d.failed(err)

@@ -75,8 +75,8 @@ func TestFramesThatEndTheConnection(t *testing.T) {
 	}
 }
 
-// A reply to a request that was not sent is not delivered to another request, and is no contact. It
-// ends the connection: the server and the session do not agree on what was sent.
+// A reply to a request that was not sent is not delivered to another request, and does not count as
+// a contact. It ends the connection: the server and the session do not agree on what was sent.
 func TestAReplyToARequestThatWasNotSent(t *testing.T) {
 	for name, xid := range map[string]func(sent int32) int32{
 		"in the session's numbers":         func(sent int32) int32 { return sent + 1 },
@@ -173,7 +173,7 @@ func TestAReplyTooLongForTheLibrary(t *testing.T) {
 	}
 }
 
-// A server without getEphemerals may well have create2.
+// A server without getEphemerals may still have create2.
 func TestAnUnsupportedRequestSaysNothingAboutCreate2(t *testing.T) {
 	for op, bare := range map[int32]bool{opCreate2: false, opGetEphemerals: true} {
 		synctest.Test(t, func(t *testing.T) {

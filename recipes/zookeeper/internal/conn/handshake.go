@@ -37,7 +37,7 @@ func readConnectReply(body []byte) (connectReply, error) {
 
 // check returns why the reply to a request for the session asked (0: a new one) cannot be used.
 //
-// The timeout may be larger than the one that was asked for, because a server grants at least its
+// The timeout may be larger than the requested one, because a server grants at least its
 // minSessionTimeout. go-zookeeper would panic if it were not positive. It also cannot send a
 // password that is much longer than ZooKeeper's.
 func (r connectReply) check(asked int64) error {
@@ -96,9 +96,9 @@ func (c *Conn) handshake(length int) error {
 // accepted handles a reply that contains a session.
 //
 // The ensemble stores the timeout that the first server granted. A new leader expires the session
-// by that, even if a later server granted more (minSessionTimeout). A smaller one counts at once,
-// even if the credentials are never accepted: the leader counts with it. go-zookeeper gets the
-// smaller one too, because it determines the interval of pings.
+// by that timeout, even if a later server granted more (minSessionTimeout). A smaller one counts
+// at once, even if the credentials are never accepted: the leader counts with it. go-zookeeper
+// gets the smaller one too, because it determines the interval of pings.
 func (c *Conn) accepted(r connectReply, body []byte) error {
 	timeout, lease := time.Duration(r.timeout)*time.Millisecond, c.wire.Lease
 	if c.exchange == nil && c.wire.Digest == nil {
@@ -192,9 +192,9 @@ func (c *Conn) authenticateSASL() error {
 // catchUp waits until the server has applied all transactions that the session may have seen.
 //
 // The connect request has the id of the last one, so a server that has not applied it refuses the
-// connection. But before ZooKeeper 3.9 an event does not say of which transaction it is, and a
-// resumed session does not know what the process before has seen. A grant follows an event without
-// a request, and whoever is granted a lock expects to read what the previous holder wrote.
+// connection. But before ZooKeeper 3.9 an event does not name its transaction, and a resumed
+// session does not know what the previous process has seen. A grant follows an event without a
+// request, and the new holder expects to read what the previous holder wrote.
 //
 // A sync would not be enough: a leader answers it at once, and may not have applied what a follower
 // has (see Session.Sync). The transaction is answered when the server has applied all earlier

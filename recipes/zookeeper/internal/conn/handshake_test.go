@@ -149,8 +149,8 @@ func TestAWrongAnswerToTheHandshakeCostsOneAttempt(t *testing.T) {
 	}
 }
 
-// A server that answers with a usable session is believed, whatever timeout it grants. It may
-// grant more than was asked (minSessionTimeout), and less (maxSessionTimeout).
+// A usable session is accepted, whatever timeout the server grants. It may be larger than
+// requested (minSessionTimeout), or smaller (maxSessionTimeout).
 func TestTheBoundsOfAnAnswerToTheHandshake(t *testing.T) {
 	password := make([]byte, PasswordSize)
 	for name, answer := range map[string][]byte{

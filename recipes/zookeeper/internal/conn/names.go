@@ -18,23 +18,23 @@ import (
 // name server that does not answer, before it asks the next one (resolv.conf(5)).
 const lookupLimit = 20 * time.Second
 
-// names resolves the names of servers. A look-up has a time of its own, because a silent name
+// names resolves the names of servers. A look-up has a limit of its own, because a silent name
 // server takes longer than a connection may. A session that has lost its connection cannot wait
 // that long, so it uses the addresses found last.
 type names struct {
 	lookup func(ctx context.Context, host string) ([]string, error)
 	life   context.Context // ends look-ups
-	late   time.Duration   // after which waits is told
+	late   time.Duration   // after which waits is called
 	waits  func(error)
 
-	flights singleflight.Group // one look-up a name
+	flights singleflight.Group // one look-up for each name
 	mu      sync.Mutex
 	last    map[string][]string
 }
 
 // resolve returns the addresses of a server in random order, each with the server's port. A name
 // may have the addresses of the whole ensemble. net.Dialer would try them in the same order each
-// time, and wait for a silent one until the time is over.
+// time, and wait for a silent one until the time limit.
 func (n *names) resolve(ctx context.Context, server string) ([]string, error) {
 	host, port, err := net.SplitHostPort(server)
 	if err != nil {
@@ -91,8 +91,8 @@ func (n *names) find(ctx context.Context, host string) ([]string, error) {
 	}
 }
 
-// keep keeps the addresses of a host. It forgets those of a name that does not exist any more:
-// somebody else may have them.
+// keep keeps the addresses of a host. It forgets those of a name that no longer exists:
+// another host may have them now.
 func (n *names) keep(host string, found []string, err error) {
 	n.mu.Lock()
 	defer n.mu.Unlock()

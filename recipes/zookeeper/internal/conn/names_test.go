@@ -33,7 +33,7 @@ func (r *resolver) lookup(ctx context.Context, _ string) ([]string, error) {
 }
 
 // The first name server is dead, and the system waits five seconds before it asks the next one.
-// Two seconds covered look-up, connection and handshake, so no session was ever opened.
+// Look-up, connection and handshake had two seconds together, so no session was ever opened.
 func TestALookUpHasATimeOfItsOwn(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var waits []error
@@ -46,8 +46,8 @@ func TestALookUpHasATimeOfItsOwn(t *testing.T) {
 		if len(waits) != 1 || !strings.Contains(waits[0].Error(), "DNS: the name zk1 is not resolved after 2s") {
 			t.Error(waits)
 		}
-		// A session that has lost its connection uses what was found before, and sees the change
-		// when it is there. Attempts share the look-up.
+		// A session that has lost its connection uses the addresses found before, and the new
+		// ones once the look-up has ended. Attempts share the look-up.
 		dns.found = []string{"10.0.0.2"}
 		begun := time.Now()
 		for range 3 {
@@ -75,7 +75,7 @@ func TestAddressesFoundLastAreUsedWhileDNSFails(t *testing.T) {
 	if found := must.Get(n.resolve(t.Context(), "zk1:1"))(t); !slices.Equal(found, []string{"10.0.0.1:1"}) {
 		t.Error(found)
 	}
-	// A name that does not exist any more: somebody else may have its address.
+	// The name no longer exists: another host may have its address.
 	dns.err = &net.DNSError{Err: "no such host", Name: "zk1", IsNotFound: true}
 	if found, err := n.resolve(t.Context(), "zk1:1"); !errors.Is(err, dns.err) || !strings.HasPrefix(err.Error(), "DNS: ") {
 		t.Error(found, err)
@@ -100,6 +100,6 @@ func TestALookUpEndsWithTheCaller(t *testing.T) {
 		if _, err := n.resolve(ctx, "zk1:1"); !errors.Is(err, context.DeadlineExceeded) || !strings.Contains(err.Error(), "the name zk1 was not resolved") {
 			t.Error(err)
 		}
-		end() // the session is over
+		end() // the session has ended
 	})
 }

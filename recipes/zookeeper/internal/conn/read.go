@@ -82,8 +82,8 @@ func (c *Conn) nextFrame() error {
 	return nil
 }
 
-// wrong logs which server has sent what this session cannot use, and returns it. The connection
-// then ends.
+// wrong logs which server has sent a reply that this session cannot use, and returns err. The
+// connection then ends.
 func (c *Conn) wrong(err error) error {
 	c.wire.Logger.Warn("a server's answer cannot be used; connecting again", "server", c.RemoteAddr(), "error", err)
 	return err

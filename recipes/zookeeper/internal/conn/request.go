@@ -40,7 +40,7 @@ type Request struct {
 // Unbounded accepts data larger than a packet, up to maxReply.
 func (r Request) Unbounded() Request { r.unbounded = true; return r }
 
-// bound is the largest size of a reply, in bytes, the setting that says so, and what helps.
+// bound is the largest size of a reply, in bytes, the setting that limits it, and what to do.
 type bound struct {
 	bytes           int
 	setting, remedy string
@@ -193,7 +193,7 @@ type Reply struct {
 	tooLarge error // describes the code oversized
 }
 
-// Err returns the server's error, a Code; or that the reply was too large; or nil.
+// Err returns the server's error, which is a Code, an error if the reply was too large, or nil.
 func (r Reply) Err() error {
 	if r.tooLarge != nil {
 		return r.tooLarge

@@ -24,7 +24,8 @@ func token(code int32, length int32, content string) []byte {
 }
 
 // A server that does not complete the exchange correctly is not trusted: go-zookeeper gets no
-// byte of the handshake, and the connection is no contact. Only an answer ends the session.
+// byte of the handshake, and the connection does not count as a contact. Only an answer ends
+// the session.
 func TestServersThatDoNotCompleteSASL(t *testing.T) {
 	const challenge = `realm="r",nonce="n",qop="auth",algorithm=md5-sess,charset=utf-8`
 	good := token(0, int32(len(challenge)), challenge)

@@ -53,7 +53,7 @@ type Wire struct {
 	ended  <-chan zk.Event // closed when go-zookeeper's goroutines have ended
 
 	lastZxid  atomic.Int64 // of the last transaction seen
-	unseen    atomic.Bool  // a later transaction may have been seen: see Conn.catchUp
+	unseen    atomic.Bool  // a transaction after lastZxid may have been seen: see Conn.catchUp
 	sessionID atomic.Int64 // of the latest handshake
 	password  atomic.Pointer[[]byte]
 	closed    chan struct{}

@@ -60,7 +60,8 @@ func TestAnErrorThatIsNoAnswerIsALostConnection(t *testing.T) {
 	}
 }
 
-// Otherwise the last requests before a long wait would retain their replies until it ends.
+// If replies were kept, the last requests before a long wait would retain theirs until the wait
+// ends.
 func TestNothingIsKeptOfAnAnsweredRequest(t *testing.T) {
 	c := &Conn{wire: newWire(t)}
 	for _, xid := range []int32{1, 2, 3} {

@@ -124,8 +124,8 @@ func (e *election) read(ctx context.Context, get func(context.Context, string) (
 
 // ackPath is the path of a candidate's acknowledgement. It has the name of the candidate's
 // znode, so observers can compute it, and it is used only once. Acknowledgements have a
-// parent of their own, so that an observer can watch its list. With a watch on each
-// acknowledgement, which may never come, the server would keep a watch for every leader
+// parent of their own, so that an observer can watch its children. A watch on each
+// acknowledgement, which may never come, would leave a watch at the server for every leader
 // that was observed.
 //
 // A name that is only a marker and a number may be used twice, so the token is added.

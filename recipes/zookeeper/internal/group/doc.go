@@ -5,9 +5,9 @@
 // It follows ZooKeeper Recipes, "Out of the Box Applications": members are ephemeral
 // children of the group's znode. The text does not say how members are named, and what
 // happens after the reply to a creation is lost. A member that the application does not
-// name gets a GUID, as the text has it for locks. A member that it names is identified
-// by its owner and czxid. A session creates a name in one call at a time. So if it owns
-// a znode of that name, and the znode is younger than the call, the call created it.
+// name gets a GUID, as in the text for locks. A member that it names is identified by its
+// owner and czxid. A session creates a name in one call at a time. So if it owns a znode of
+// that name, and the znode is younger than the call, the call created it.
 //
 // A member watches its own znode by a watch on the children that an ephemeral znode
 // never has. So a change of its data wakes only the sessions that watch the group. These

@@ -137,7 +137,7 @@ func TestAGroupSurvivesTheDeletionOfItsContainer(t *testing.T) {
 	}
 }
 
-// In kazoo's dialect, other ephemeral children are no members. In Curator's, all of them are.
+// In kazoo's dialect, other ephemeral children are not members. In Curator's, all of them are.
 func TestAGroupInTheDialectOfKazoo(t *testing.T) {
 	zktest.OnEmbedded(t, func(s *zktest.Scene, _ *zkserver.Server) {
 		s.Make(s.Path+"/stranger", nil, zk.FlagEphemeral)

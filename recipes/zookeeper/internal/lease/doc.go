@@ -98,6 +98,43 @@
 // outage Done closes after 0.45 to 0.55 of the timeout. A hold that is younger than half the
 // timeout may have an older proof: its Done can close after 0.2 of the timeout.
 //
+// # Why ten
+//
+// An old hold survives an outage of 0.4 of the timeout (docs/guarantees.md). Done closes 0.95 of the
+// timeout after the proved contact was sent (package expiry). So the contact may never be older than
+// 0.5 of the timeout. The other 0.05 are for the reconnect: the dialer of package conn bounds its
+// pauses and attempts by what remains.
+//
+// Each proof takes two leading requests. R2 of one proof may be R1 of the next. Let t(n) be when the
+// n-th leading request is sent, and let answers take no time. Just before request n+1 is answered:
+//
+//  1. R2 of the last proof is request n, or an earlier one.
+//  2. R1 of that proof was answered before R2 was sent. So it is request n-1, or an earlier one.
+//  3. The contact was answered at least the delay before R1 was sent: at t(n-1) - 0.28 or earlier.
+//  4. So the contact is at least t(n+1) - t(n-1) + 0.28 old. To be at most 0.5, two intervals may
+//     take 0.22 together. Nine requests per timeout are not enough: there, two take 2/9 on average.
+//
+// Ten at equal intervals are enough. When R1 is sent, the contact is 0.3 old. When R2 is answered, it
+// is 0.4 old, and before the next answer 0.5. A late answer adds its delay. A round trip above 0.02
+// of the timeout adds another tenth, because the contact is then too young for R1.
+// TestTheAgeOfTheProofUnderASchedule computes these ages and those of rejected schedules:
+//
+//   - Pairs, one request right after the other, every quarter of the timeout: eight requests. The
+//     contact of the previous pair is 0.25 old, too young for R1. So R1 asks for the pair before,
+//     and the age grows to 0.75.
+//   - Pairs as far apart as the delay: seven requests. The age grows to 0.56, so an outage of 0.39 can
+//     be too long. Nothing is left for the reconnect.
+//   - More pings between fewer syncs. Step 4 holds for any contacts.
+//   - Longer intervals for an older hold. Its age proves nothing about the leader, and the promise is the
+//     same for all holds that are not young.
+//   - One session asks for all sessions of a process that are connected to the same server. A follower
+//     reports all of its sessions together, so that would be a proof. But the protocol does not
+//     identify a server. Two connections to one address may be of two servers, as behind a load
+//     balancer.
+//
+// So the requests are made cheap instead: without reads, without pings, and at instants that the
+// sessions of a host have in common (BenchmarkHolds in package interop).
+//
 // # The timeout
 //
 // The transaction that creates a session has the timeout that the first server granted, and a

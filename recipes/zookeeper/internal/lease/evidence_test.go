@@ -139,6 +139,48 @@ func TestTheBoundsOfYouth(t *testing.T) {
 	}
 }
 
+// The age of the proved contact just before the next proof, in hundredths of the timeout: see "Why
+// ten" in doc.go. Pauses are those between the syncs, repeated; 0 is the second of a pair.
+func TestTheAgeOfTheProofUnderASchedule(t *testing.T) {
+	const timeout = 100 * time.Second
+	for _, tt := range []struct {
+		name   string
+		pauses []time.Duration
+		trip   time.Duration // from a request to its answer
+		age    time.Duration
+	}{
+		{"Interval", []time.Duration{timeout / Confirmations}, 0, 50 * time.Second},
+		{"ten, with round trips of 2 % of the timeout", []time.Duration{10 * time.Second}, 2 * time.Second, 52 * time.Second},
+		{"ten, with longer round trips", []time.Duration{10 * time.Second}, 2100 * time.Millisecond, 62100 * time.Millisecond},
+		{"nine", []time.Duration{timeout/9 + 1}, 0, 55555555560},
+		{"eight", []time.Duration{timeout / 8}, 0, 62500 * time.Millisecond},
+		{"seven", []time.Duration{timeout/7 + 1}, 0, 57142857144},
+		{"pairs every quarter", []time.Duration{timeout / 4, 0}, 0, 75 * time.Second},
+		{"pairs every delay", []time.Duration{youth(timeout), 0}, 0, 56 * time.Second},
+		{"nine and a half", []time.Duration{10 * time.Second, 11 * time.Second}, 0, 53 * time.Second},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				c := &connection{lease: New(time.Now())}
+				c.lease.SetTimeout(timeout)
+				var most time.Duration
+				for n := range 100 {
+					answer := c.ask()
+					time.Sleep(tt.trip)
+					if n > 20 {
+						most = max(most, time.Since(c.lease.KnownContact()))
+					}
+					answer()
+					time.Sleep(max(tt.pauses[n%len(tt.pauses)]-tt.trip, 0))
+				}
+				if most != tt.age {
+					t.Errorf("at most %v; want %v", most, tt.age)
+				}
+			})
+		})
+	}
+}
+
 // An answer of one server proves nothing about another. The leader may handle a request that
 // came through the second server before what the first was sent.
 func TestAProofDoesNotMoveToAnotherConnection(t *testing.T) {

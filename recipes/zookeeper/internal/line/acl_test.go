@@ -62,7 +62,7 @@ func TestAContenderThatMayNotReadItsPredecessorIsRefused(t *testing.T) {
 	}
 }
 
-// If the server refuses a guard for another reason than a deleted znode, the error has no index of
+// If the server refuses a guard for a reason other than a deleted znode, the error has no index of
 // the caller's operations.
 func TestAGuardThatIsRefusedIsNotTheCallersOperation(t *testing.T) {
 	srv := zktest.Embedded(t)
@@ -78,7 +78,7 @@ func TestAGuardThatIsRefusedIsNotTheCallersOperation(t *testing.T) {
 	}
 }
 
-// An observer's watches do not grow with the leaders that it has seen.
+// An observer's watches do not accumulate with the leaders that it has observed.
 func TestAnObserversWatchesDoNotPileUp(t *testing.T) {
 	srv := zktest.Embedded(t)
 	observer, s, ctx := zktest.Open(t, srv), zktest.Open(t, srv), zktest.Bounded(t)

@@ -94,9 +94,9 @@
 // library creates it. The ACL is then in use before the first contender joins and after the
 // last one leaves.
 //
-// No way without an ACL was found that costs no further request. The successor decides by one
-// event, which contains neither data nor the session that caused it. Another kind of event needs
-// another znode, and creating that below the path would use a number.
+// Every other protection that was considered costs a further request. The successor decides by
+// one event, which contains neither data nor the session that caused it. Another kind of event
+// needs another znode, and creating that below the path would use a number.
 //
 // Earlier versions gave each session an identity of its own. Contenders of both versions may
 // wait in one queue. Each is protected against writes of the other, and accepts its release.
@@ -118,13 +118,13 @@
 // first.
 //
 // A release in flight remains: from the last event that the server has reported until the
-// leader handles the release. In that time another client would have to delete the holder's
-// znode, all others and the path. Then contenders would have to join the new queue up to the
-// holder's number, and two more after the first. That client has broken the lock by then. The
-// time is at most the session timeout, because the leader expires the session after that. While
-// network and servers work it is a round trip. A znode for each contender, below a directory of
-// the wait queue, would close the gap by a check, and cost a second creation and deletion for
-// each grant.
+// leader handles the release. To do harm, another client would have to delete the holder's
+// znode, all others and the path in that time. Then contenders would have to join the new queue
+// up to the holder's number, and two more after the first. That client has broken the lock by
+// then. The time is at most the session timeout, because the leader expires the session after
+// that. While network and servers work it is a round trip. A znode for each contender, below a
+// directory of the wait queue, would close the gap by a check, and cost a second creation and
+// deletion for each grant.
 //
 // If a deletion in flight hits another contender's bare znode, that contender handles it as a
 // deletion by another client, and is notified.
@@ -165,18 +165,18 @@
 // another library, the hold ends with ErrForeign. Its release deletes the znode without a handoff,
 // so the successor lists. A contender that came and left between two checks is not found.
 //
-// So a hold that nothing disturbs costs one read and one watch in its whole life, and a busy wait
-// queue costs a holder no more than one read, one listing and one event for each confirmation.
-// Rejected: a persistent recursive watch, which tells each creation by its path. It would send two
-// events for each turn of a busy wait queue, servers before 3.6 do not have it and close the
-// connection, and before 3.9 it interferes with plain watches of the same path (ZOOKEEPER-4466).
+// So an undisturbed hold costs one read and one watch in its whole life, and a busy wait queue
+// costs a holder no more than one read, one listing and one event for each confirmation. Rejected:
+// a persistent recursive watch, which reports the path of each creation. It would send two events
+// for each turn of a busy wait queue, servers before 3.6 do not have it and close the connection,
+// and before 3.9 it interferes with plain watches of the same path (ZOOKEEPER-4466).
 //
 // A contender of another recipe of this library does not end a hold. It lists after it has joined,
 // finds the holder, and leaves; the listing of a holder may show it in between. Its name, or its
 // data, shows that it is ours (see Line.otherLibrarys).
 //
 // The leases of Curator's semaphore are below the path and use none of its numbers. A contender
-// that lists finds them by the directory.
+// that lists the path finds the directory.
 //
 // In a compatibility mode, a semaphore's contenders wait at another path than the semaphore's.
 // They list the semaphore's path before they create anything, and again after they have joined

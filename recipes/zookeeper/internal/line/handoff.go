@@ -58,7 +58,7 @@ func (l *Line) waitByHandoff(ctx context.Context, w *handoffWaiter, o Options, s
 		return hold, nil
 	}
 	if errors.Is(err, recipes.ErrRemoved) {
-		l.Session.ForgetBare(bare) // there is nothing to delete, and another znode may have the name
+		l.Session.ForgetBare(bare) // there is nothing to delete, and the name may belong to another znode
 		return nil, err
 	}
 	return nil, l.AfterLeaving(ctx, l.Session.DeleteBare(bare), err)
@@ -179,7 +179,7 @@ func (w *handoffWaiter) awaitPredecessor(ctx context.Context, predecessor string
 	case <-ctx.Done():
 		return 0, ctx.Err()
 	}
-	woke.gone = session.Happened(own.Fired()) // this event may have come first and not been selected
+	woke.gone = session.Happened(own.Fired()) // this event may have come first, although select chose another case
 	if session.Happened(disconnected) {
 		woke.why = connectionLost // an event of the next connection counts only if own is set there
 	}

@@ -69,7 +69,7 @@ func (h *Hold) Removed() error {
 			h.Session.ForgetBare(h.bare.BareZnode)
 		}
 		if h.slot != nil {
-			h.Session.Delete(h.Znode()) // with other data, it would still be a permit
+			h.Session.Delete(h.Znode()) // with other data it would still occupy a permit
 		}
 		h.deleteAttached()
 	}
@@ -169,7 +169,7 @@ func (h *Hold) giveBack(ctx context.Context, lost error, settle func(error)) {
 	}
 	rest := func(context.Context) { settled(<-deletion) }
 	if !h.Session.Background(rest) {
-		rest(nil) // the session has ended, so this does not wait
+		rest(nil) // the session has ended, so rest does not wait
 	}
 }
 
@@ -201,8 +201,8 @@ func (h *Hold) afterDeletion(lost, err error) error {
 	return nil
 }
 
-// Revoked is closed when another client has asked the holder to give way. Like Done, it watches
-// from its first call on.
+// Revoked is closed when another client has asked the holder to give way. Like Done, the first
+// call sets the watch.
 func (h *Hold) Revoked() <-chan struct{} {
 	h.Done()
 	return h.revoked

@@ -13,9 +13,9 @@ import (
 	"github.com/zkrecipes/zkrecipes/recipes/zookeeper"
 )
 
-// What a session that holds locks sends in a session timeout while nothing happens: ten syncs,
-// and no ping, read or watch beside them. `make test-counts` runs this test, and docs/operating.md
-// has the figure.
+// idleRequests is what a session that holds locks sends per session timeout while nothing happens:
+// ten syncs, and no ping, read or watch beside them. `make test-counts` runs this test, and
+// docs/operating.md has the figure.
 const idleRequests = 10
 
 // An idle hold costs what is recorded, by each strategy. 5,000 holds of different paths cost no more
@@ -54,7 +54,7 @@ func TestIdleHoldsCostNoMoreThanRecorded(t *testing.T) {
 // A released hold costs nothing more, whatever happens at its path.
 func TestAReleasedHoldIsNotInspected(t *testing.T) {
 	zktest.OnVirtualTime(t, func(ctx context.Context, t *testing.T, srv *zkserver.Server, s recipes.Client) {
-		must.Get(must.Get(s.Lock("/kept", recipes.LockConfig{}))(t).Acquire(ctx))(t) // so that the session goes on confirming
+		must.Get(must.Get(s.Lock("/kept", recipes.LockConfig{}))(t).Acquire(ctx))(t) // so that the session continues to confirm its holds
 		hold := must.Get(must.Get(s.Lock("/l", recipes.LockConfig{}))(t).Acquire(ctx))(t)
 		theirs := zktest.Acquire(t, zktest.OpenVirtual(t, srv))
 		time.Sleep(s.Timeout())

@@ -28,7 +28,7 @@ type Line struct {
 	// Passes, if not nil, returns a function that reads the data of the predecessor's znode,
 	// which is the nearest blocker. It reports whether the predecessor allows the contender to
 	// go first. Then no contender ahead of the predecessor may block the contender either.
-	// Passes returns nil if the predecessor can never allow it. It makes a try cost one more
+	// Passes returns nil if the predecessor can never allow it. A try then costs one more
 	// read.
 	Passes func(me Entry) func(data []byte) bool
 	// Asked, if not nil, reports whether the data of a holder's znode ask it to give way: see
@@ -152,7 +152,7 @@ func (l *Line) awaitGrant(ctx context.Context, name string, o Options) (*Hold, e
 		}
 		toWatch := watched(l.Strategy, blockers, permits)
 		if allows != nil && !slices.Contains(toWatch, predecessor) {
-			toWatch = append(slices.Clone(toWatch), predecessor) // if it leaves, the next one may let this one pass
+			toWatch = append(slices.Clone(toWatch), predecessor) // if it leaves, the next blocker may let this contender pass
 		}
 		passes, err := l.arm(ctx, &armed, predecessor, allows, toWatch, disconnected)
 		if errors.Is(err, recipes.ErrNoNode) {
@@ -267,8 +267,8 @@ type Watches struct {
 	byName     map[string]*session.Watch
 }
 
-// Retain keeps the watches on these entries that have not fired. If the connection is another
-// one it keeps none, because events may have been missed.
+// Retain keeps the watches on these entries that have not fired. After a reconnect it keeps
+// none, because events may have been missed.
 func (w *Watches) Retain(entries []Entry, connection <-chan struct{}) {
 	retained := make(map[string]*session.Watch, len(entries))
 	for _, e := range entries {

@@ -104,8 +104,8 @@ func TestTheEndOfTheNumbersOnARealServer(t *testing.T) {
 }
 
 // startCounted starts a server that has znodes at these paths, each of which has counted its
-// children up to number. They are no containers: an empty container would be deleted before a
-// contender joins.
+// children up to number. They are not containers: an empty container would be deleted before
+// a contender joins.
 func startCounted(t *testing.T, number int32, paths ...string) string {
 	t.Helper()
 	cfg := ensembletest.Quick(1)

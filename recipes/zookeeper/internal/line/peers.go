@@ -141,7 +141,7 @@ func (l *Line) meets(ctx context.Context, names []string, omit func(znode string
 }
 
 // Sighted returns p with one name of each recipe of which it has contenders. They are enough for
-// Verdicts, and comparing a long list with each recipe takes long.
+// Verdicts, and comparing a long list with each recipe is slow.
 func (p Parent) Sighted() Parent {
 	seen := findPeers(p.Names, nil)
 	p.Names = make([]string, len(seen))
@@ -231,9 +231,9 @@ func (l *Line) MeetsForeign(ctx context.Context) error {
 	return l.Foreign(ctx, names)
 }
 
-// Inspected checks the path for contenders of other libraries while the grant is held. One that
-// joins after the grant does not check for ours, and nothing keeps it out. The grant then ends
-// with ErrForeign.
+// Inspected checks the path for contenders of other libraries while the grant is held. A
+// contender of another library that joins after the grant does not check for ours, and nothing
+// keeps it out. The grant then ends with ErrForeign.
 //
 // A contender of another recipe of this library ends no hold: see otherLibrarys. So one child is
 // enough. Contenders of another library may take turns, and the next listing would show others.

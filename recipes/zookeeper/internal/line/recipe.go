@@ -21,7 +21,7 @@ type Recipe[H any] struct {
 	Line    *Line
 	Reader  Reader        // reads the contenders
 	Grant   func(*Hold) H // makes a grant of the contract
-	Options Options       // of every contender; the caller decides Try
+	Options Options       // of every contender; the caller sets Try
 }
 
 // NewRecipe returns the recipe of that name whose wait queue is l.
@@ -50,7 +50,7 @@ func (r *Recipe[H]) ResumeWaiting(ctx context.Context, znode string, try bool) (
 	return r.Granted(r.Line.ResumeWaiting(ctx, znode, r.Trying(try)))
 }
 
-// Trying returns the options of a contender that waits, or only tries.
+// Trying returns the recipe's options with Try set to try.
 func (r *Recipe[H]) Trying(try bool) Options {
 	o := r.Options
 	o.Try = try
@@ -114,7 +114,7 @@ func (ls *Lines) At(recipe, path string, strategy recipes.Strategy, dialect reci
 
 // Busy remembers at which paths a session last had to wait, and the last number checked for
 // third-party contenders. That only saves requests. So it forgets all paths when there are too
-// many: a session that lives long may lock each of its paths once. A nil Busy remembers
+// many: a long-lived session may lock each of its paths only once. A nil Busy remembers
 // nothing.
 type Busy struct {
 	mu     sync.Mutex

@@ -94,8 +94,8 @@ func TestAHoldEndsBesideAThirdPartyThatJoinsDuringACheck(t *testing.T) {
 	})
 }
 
-// One contender of another library is enough, whatever the form of its name, and even if nobody
-// may read its znode.
+// One contender of another library is enough, whatever the form of its name, and even if no
+// client may read its znode.
 func TestAContenderOfAnotherLibraryEndsAHold(t *testing.T) {
 	zktest.OnEmbedded(t, func(s *zktest.Scene, _ *zkserver.Server) {
 		client, guid := s.Session(), uuid.NewString()
@@ -205,7 +205,7 @@ func TestAContenderOfOursThatLeavesEndsNoHold(t *testing.T) {
 	}
 }
 
-// The same is true of a contender of ours below the directories of Curator's semaphore.
+// The same applies to a contender of ours below the directories of Curator's semaphore.
 func TestALeaseOfOursEndsNoHold(t *testing.T) {
 	zktest.OnVirtualTime(t, func(ctx context.Context, t *testing.T, srv *zkserver.Server, s recipes.Client) {
 		hold := must.Get(must.Get(s.Lock("/l", recipes.LockConfig{}))(t).Acquire(ctx))(t)

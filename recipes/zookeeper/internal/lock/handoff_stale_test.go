@@ -16,8 +16,9 @@ import (
 	"github.com/zkrecipes/zkrecipes/recipes"
 )
 
-// By handoff a znode's name is marker and number alone. It comes back when the path is
-// deleted and created again. The stale holder has not checked its grant since then.
+// By handoff a znode's name consists of marker and number only. The name is used again when
+// the path is deleted and created again. The stale holder has not checked its grant since
+// then.
 func TestAStaleReleaseHitsNoOtherOfItsName(t *testing.T) {
 	t.Run("a hold of another session", func(t *testing.T) {
 		zktest.OnBoth(t, func(s *zktest.Scene) {

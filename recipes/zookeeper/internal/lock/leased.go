@@ -88,7 +88,7 @@ func (s *leased) acquire(ctx context.Context, try bool) (*line.Hold, error) {
 		}
 	}
 	locked, err := s.lock.Enter(ctx, o)
-	if met, ok := errors.AsType[*recipes.ForeignError](err); ok { // perhaps among the contenders that wait for the lock
+	if met, ok := errors.AsType[*recipes.ForeignError](err); ok { // perhaps found among the contenders that wait for the lock
 		_ = s.Session.Refuse(s.Path(), *met)
 	}
 	if err != nil {

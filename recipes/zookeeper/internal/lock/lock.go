@@ -157,7 +157,7 @@ var SemaphoreContenders = line.Reader{Data: true, Spoken: leaseMarkers, Read: fu
 
 const permitsWord = "permits="
 
-// word is the data of the path after the contenders have agreed on this number.
+// word returns the data of the path once the contenders have agreed on this number.
 func (s *semaphore) word() []byte { return fmt.Appendf(nil, "%s%d", permitsWord, s.cfg.Permits) }
 
 // Permits returns the number of permits in the data of a semaphore's path, or 0 if
@@ -198,8 +198,8 @@ func (s *semaphore) agreed(ctx context.Context) (version int32, err error) {
 		case strings.HasPrefix(data, permitsWord):
 			return fmt.Errorf("%w: the path says %q, this contender %q", recipes.ErrMismatch, data, want)
 		}
-		// Before the number is written: a contender that is about to leave must write none.
-		// And before other data are refused: kazoo stores its permits without a word.
+		// Before the number is written: a contender that is about to leave must not write
+		// it. And before other data are refused: kazoo stores a bare number of permits.
 		if err := s.Line.MeetsForeign(ctx); err != nil {
 			return err
 		}

@@ -19,8 +19,8 @@ import (
 	"github.com/zkrecipes/zkrecipes/recipes/zookeeper/internal/session"
 )
 
-// Another contender may get the lock as soon as its znode is gone. If the first went on waiting
-// with its lease, both would wait for ever.
+// Another contender may get the lock as soon as its znode is gone. If the first continued to
+// wait with its lease, both would wait for ever.
 func TestASemaphoreThatLosesItsLockGivesItsLeaseBack(t *testing.T) {
 	for _, names := range zktest.ForeignLeases {
 		zktest.OnBoth(t, func(s *zktest.Scene) {

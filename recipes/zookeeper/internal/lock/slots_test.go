@@ -96,8 +96,8 @@ func (r renaming) Write(p []byte) (int, error) {
 	return r.Conn.Write(bytes.ReplaceAll(p, []byte("/_c_"), []byte("/_x_")))
 }
 
-// A persistent znode with a contender's name takes a place, and has no number. It appears while a
-// contender claims, and pushes one behind it, which was faster, out of the first places.
+// A persistent znode with a contender's name occupies a place and has no number. Here it appears
+// while a contender claims, and displaces a contender behind it that claimed faster.
 func TestAPersistentZnodeHidesNoNumber(t *testing.T) {
 	zktest.OnEmbedded(t, func(s *zktest.Scene, srv *zkserver.Server) {
 		session, other := s.Session(), s.Session()

@@ -12,14 +12,14 @@ import (
 	"github.com/zkrecipes/zkrecipes/recipes/zookeeper/internal/znode"
 )
 
-// errNotAvailable says that an element was deleted, is claimed, or is a dead letter. errBusy says
-// that it may become available again.
+// errNotAvailable means that an element was deleted, is claimed, or is a dead letter. errBusy
+// means that it may become available again.
 var (
 	errNotAvailable = errors.New("element is not available")
 	errBusy         = fmt.Errorf("%w: it is claimed", errNotAvailable)
 )
 
-// outrun is the error for a batch of which another consumer has deleted, claimed or changed an
+// outrun is the error for a batch in which another consumer has deleted, claimed or changed an
 // element since it was read.
 type outrun struct {
 	element int // the number in the batch
@@ -129,7 +129,7 @@ func (b *batch) taken() []recipes.Element {
 }
 
 // take calls try with up to most elements, until try takes them. Each element adds its operations
-// to the transaction by add. If try returns an outrun, another consumer was faster, and take looks
+// to the transaction by add. If try returns an outrun, another consumer was faster, and take tries
 // again.
 func (q *queue) take(ctx context.Context, most int, add func(*session.Txn, candidate), try func(*batch) error) error {
 	if err := q.cfg.ValidateBatch(most); err != nil {

@@ -20,7 +20,7 @@ import (
 func (q *queue) bury(ctx context.Context, e queued, node session.Node, claim string) error {
 	var t session.Txn
 	if claim != "" {
-		t.Delete(claim, recipes.AnyVersion) // first: without the claim, the rest may have changed
+		t.Delete(claim, recipes.AnyVersion) // first: without the claim, the element may have changed
 	}
 	dead := t.Len()
 	t.Create(q.Child(deadName, e.Name), node.Data, false)
@@ -65,7 +65,7 @@ func (d *delivery) Return(ctx context.Context) error { return d.conclude(ctx, fa
 // Release is Return, so that a delivery is given back as other grants are.
 func (d *delivery) Release(ctx context.Context) error { return d.Return(ctx) }
 
-// conclude begins to end the delivery at its first call, and waits until it has ended.
+// conclude starts to end the delivery at the first call, and waits until it has ended.
 func (d *delivery) conclude(ctx context.Context, ack bool) error {
 	if d.begin(ack) {
 		d.queue.background([]*delivery{d}, func(life context.Context) { d.finish(d.end(life, ack)) })
@@ -88,7 +88,7 @@ func (d *delivery) conclude(ctx context.Context, ack bool) error {
 	return nil
 }
 
-// begin begins to end the delivery, at its first call. It reports whether the caller must finish
+// begin starts to end the delivery, at the first call. It reports whether the caller must finish
 // it.
 func (d *delivery) begin(ack bool) (held bool) {
 	d.concluded.Do(func() {

@@ -13,8 +13,8 @@ import (
 )
 
 // The reply to a claim is lost, another client deletes the receipt before it is read, and the
-// read of the claim is throttled. The claim exists all the same, so its consumer must learn of
-// it: no other consumer can receive the element while the session lives.
+// read of the claim is throttled. The claim still exists, so its consumer must get the
+// delivery: no other consumer can receive the element while the session lives.
 func TestAClaimIsFoundWithoutReplyAndReceipt(t *testing.T) {
 	zktest.OnVirtualTime(t, func(ctx context.Context, t *testing.T, srv *zkserver.Server, other recipes.Client) {
 		consumes := zktest.OpenVirtual(t, srv)

@@ -27,7 +27,7 @@ type listing struct {
 	checked atomic.Bool  // a put has checked for third-party elements
 	size    atomic.Int64 // the mean of the elements read last, in bytes and one more; 0: none was read
 
-	// Owned by the consumer that has the turn:
+	// Owned by the consumer whose turn it is:
 	filled       bool
 	elements     []queued
 	again        []queued          // before elements, if they come first; in order
@@ -42,7 +42,8 @@ type listing struct {
 	busy    []queued // popped, but claimed or changed by another consumer; with priorities
 }
 
-// shortListing is how many elements are listed again rather than revised, which may cost a read more.
+// shortListing is how many elements are listed again rather than revised. Revising may cost an
+// extra read.
 const shortListing = 16
 
 func (q *queue) newListing() *listing {
@@ -109,8 +110,8 @@ func (l *listing) next(ctx context.Context, n int, fill bool) (popped []queued, 
 	return popped, events, nil
 }
 
-// window is how many elements are read at once: as many as probably fit into a packet. The size of
-// the first ones is unknown.
+// window returns how many elements to read at once: as many as probably fit into a packet. The
+// size of the first ones is unknown.
 func (l *listing) window(packet int) int {
 	size := int(l.size.Load())
 	if size == 0 {

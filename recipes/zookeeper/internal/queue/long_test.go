@@ -19,8 +19,8 @@ func listings(srv *zkserver.Server, do func()) int64 {
 	return int64(srv.Counters().Requests[zkserver.OpGetChildren2] - before)
 }
 
-// The listing of a long queue is large. Consumers use it to its end: also after a Take that has
-// failed, with priorities, and while others take.
+// The listing of a long queue is large. Consumers use it until it is exhausted, even after a
+// failed Take, with priorities, and while others take.
 func TestALongQueueIsListedOnce(t *testing.T) {
 	const n = 200
 	srv, ctx := zktest.Embedded(t), zktest.Bounded(t)
@@ -65,8 +65,8 @@ func TestALongQueueIsListedOnce(t *testing.T) {
 	}
 }
 
-// What a listing does not contain, and what another consumer returns, is found although the queue is
-// not listed for each event.
+// Elements that a listing does not contain, and elements that another consumer returns, are found
+// although the queue is not listed for each event.
 func TestALongListingByPriorityIsNotOutdated(t *testing.T) {
 	for _, test := range []struct {
 		name string

@@ -140,7 +140,7 @@ func (q *queue) Len(ctx context.Context) (int, error) {
 }
 
 func (q *queue) Peek(ctx context.Context) (recipes.Element, error) {
-	// Another listing, so that Peek takes no element from the consumers' listing.
+	// A separate listing, so that Peek takes no element from the consumers' listing.
 	l := q.newListing()
 	for {
 		if err := l.fill(ctx); err != nil {
@@ -225,7 +225,7 @@ func (q *queue) commitPut(ctx context.Context, prefix string, data [][]byte) (se
 			continue // another client has put since the elements were counted
 		}
 		if !q.claims() && znode.RefusedOp(err) >= 0 && errors.Is(err, recipes.ErrNoNode) {
-			// The path is gone, but the receipts beside it are not: Curator creates the path
+			// The path was deleted, but not the receipts beside it: Curator creates the path
 			// as a container.
 			if err := q.Session.Provide(ctx, q.Path()); err != nil {
 				return session.Outcome{}, err

@@ -42,9 +42,9 @@ func (q *queue) TakeNoted(ctx context.Context, most int, id string, begins func(
 	})
 }
 
-// Taken returns the elements that TakeNoted has taken under the id, in a session that another
-// process has served before, until DropRest. Without any, that TakeNoted has taken nothing, and
-// never will.
+// Taken returns the elements that TakeNoted has taken under the id in a session that another
+// process has served before. It works until DropRest. If it returns none, that TakeNoted has
+// taken nothing, and never will.
 func (q *queue) Taken(ctx context.Context, id string) ([]recipes.Element, error) {
 	notes, err := q.Session.Notes(ctx, q.receipts())
 	if err != nil {
@@ -65,7 +65,7 @@ func (q *queue) Taken(ctx context.Context, id string) ([]recipes.Element, error)
 func (q *queue) takeMany(ctx context.Context, most int, commit func(*batch) (release func(), err error)) (taken []recipes.Element, release func(), err error) {
 	err = q.take(ctx, most, func(t *session.Txn, c candidate) {
 		t.Delete(q.Child(c.Name), c.node.Stat.Version)
-		t.Reserve(noteSlack + len(c.Name) + len(c.node.Data)) // also without a note: it bounds the memory
+		t.Reserve(noteSlack + len(c.Name) + len(c.node.Data)) // even without a note: it bounds the memory
 	}, func(b *batch) (err error) {
 		release, err = commit(b)
 		switch {

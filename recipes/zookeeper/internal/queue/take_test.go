@@ -14,13 +14,13 @@ import (
 	"github.com/zkrecipes/zkrecipes/recipes/zookeeper"
 )
 
-// noted is how the plugin takes.
+// noted has the methods by which the plugin takes elements.
 type noted interface {
 	TakeNoted(ctx context.Context, most int, id string, begins func(elements string)) (taken []recipes.Element, release func(), err error)
 	Taken(ctx context.Context, id string) ([]recipes.Element, error)
 }
 
-// take takes a batch under an id, and checks what the plugin could say before.
+// take takes a batch under an id, and checks the names that the plugin could report before.
 func take(t *testing.T, q recipes.Consumer, most int, id, begins string) (release func()) {
 	t.Helper()
 	var begun []string
@@ -31,7 +31,7 @@ func take(t *testing.T, q recipes.Consumer, most int, id, begins string) (releas
 	return release
 }
 
-// The process that resumes a session learns what each take has taken, until it drops the rest. The
+// The process that resumes a session gets what each take has taken, until it drops the rest. The
 // receipt of a take whose elements have arrived is used again.
 func TestTheNextProcessLearnsWhatWasTaken(t *testing.T) {
 	for _, priority := range []bool{false, true} {
@@ -89,7 +89,7 @@ func TestTheNextProcessLearnsWhatWasTaken(t *testing.T) {
 	}
 }
 
-// A note of a newer plugin is not mistaken for none.
+// A note of a newer plugin is not mistaken for a missing one.
 func TestANoteThatCannotBeReadIsAnError(t *testing.T) {
 	srv, ctx := zktest.Embedded(t), zktest.Bounded(t)
 	first := zktest.Open(t, srv)

@@ -265,7 +265,7 @@ func (h *priorityHold) HandOff(ctx context.Context, successor string) error {
 
 // handOff names the successor and deletes the holder's znode in one transaction. The
 // transaction also writes the data of the successor's znode, unchanged. That wakes the
-// successor, which may be watching a contender that is behind it from now on.
+// successor, because the contender that it watches may be behind it from now on.
 func (h *priorityHold) handOff(ctx context.Context, successor contender) error {
 	l := h.lock
 	const ofHold = 0 // the operation on the holder's znode

@@ -132,7 +132,7 @@ func TestReadersClaimTogether(t *testing.T) {
 			<-granted
 		}
 		// Each reader watches the writer's znode and its own. Its claim deletes its own. The writer
-		// watches the path's children, because it has held for a beat.
+		// watches the path's children, because it has held for a tenth of the session timeout.
 		if d := srv.Counters().Sub(before); d.Writes != 1+readers || d.WatchEvents != 1+2*readers {
 			t.Errorf("%d readers were granted with %d writes and %d events; want the release with its event, and one write and two events for each reader", readers, d.Writes, d.WatchEvents)
 		}

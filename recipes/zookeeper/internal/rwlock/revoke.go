@@ -80,8 +80,8 @@ func revoke(ctx context.Context, s *session.Session, path string, forced bool) (
 	return d, err
 }
 
-// revokeForced asks, waits for the end of the grace, and deletes the znode. If the znode
-// is gone by itself, the error matches recipes.ErrNoNode.
+// revokeForced asks, waits for the end of the grace, and deletes the znode. If another
+// client has deleted the znode, the error matches recipes.ErrNoNode.
 func revokeForced(ctx context.Context, s *session.Session, path string) error {
 	d, err := revoke(ctx, s, path, true)
 	if err == nil {
@@ -217,7 +217,7 @@ func decode(raw []byte) nodeData {
 // parseGrace returns 0, which allows nothing, for text that it cannot read.
 func parseGrace(s string) time.Duration {
 	digits, ok := strings.CutSuffix(s, "ms")
-	ms, _ := strconv.ParseInt(digits, 10, 64) // on an error 0, or the largest or least number
+	ms, _ := strconv.ParseInt(digits, 10, 64) // on an error it is 0, or the largest or smallest number
 	if !ok || ms < 0 || ms > int64((1<<63-1)/time.Millisecond) {
 		return 0
 	}

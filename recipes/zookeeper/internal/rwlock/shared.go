@@ -100,7 +100,7 @@ func (l *sharedLock) acquire(ctx context.Context, mode recipes.Mode, try bool) (
 
 // Resume is line.Line.Resume. A writer that has downgraded reads.
 func (l *sharedLock) Resume(ctx context.Context, znode string, token recipes.Token) (recipes.SharedHold, error) {
-	// The znode is read first: after the hold is resumed, an error would not give it back.
+	// The znode is read first: after the hold is resumed, an error here would leak the hold.
 	node, err := l.Session.Get(ctx, znode)
 	if err != nil && !errors.Is(err, recipes.ErrNoNode) {
 		return nil, l.Failed(err)

@@ -28,7 +28,7 @@ import (
 	"github.com/zkrecipes/zkrecipes/recipes"
 )
 
-// refusal is an error that a repetition does not change, of the KDC or of a file.
+// refusal is an error, of the KDC or of a file, that a retry does not change.
 type refusal struct{ error }
 
 func (r refusal) Unwrap() error { return r.error }

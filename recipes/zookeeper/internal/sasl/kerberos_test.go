@@ -132,8 +132,8 @@ func TestLinesOfKrb5ConfThatAreIgnored(t *testing.T) {
 	}
 }
 
-// After a refusal, the next connection asks again. A connection that comes before the answer waits
-// for it, and asks nothing.
+// After a refusal, the next connection requests a ticket again. A connection that starts before
+// the answer waits for it, and sends no request.
 func TestOneRequestForATicketIsUnderWay(t *testing.T) {
 	c := New(&recipes.SASL{Mechanism: "GSSAPI", Krb5Conf: filepath.Join(t.TempDir(), "missing")})
 	for range 2 {

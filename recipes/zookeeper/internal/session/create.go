@@ -23,11 +23,15 @@ const protectedPrefix = "_c_"
 
 // NewGUID returns a random GUID of version 8, which RFC 9562 leaves to vendors. Other libraries
 // use version 4, or no version. So a name with a GUID shows whether this library created it.
-func NewGUID() uuid.UUID {
-	id := uuid.New()
+func NewGUID() uuid.UUID { return ours(uuid.New()) }
+
+func ours(id uuid.UUID) uuid.UUID {
 	id[6] = id[6]&0x0f | 0x80
 	return id
 }
+
+// ProtectedPrefix returns how the name of a protected znode with a GUID begins.
+func ProtectedPrefix(guid uuid.UUID) string { return protectedPrefix + ours(guid).String() + "-" }
 
 // Ours reports whether a znode's name has a GUID of this library: that of a protected znode, or
 // the whole name, without hyphens.
@@ -59,10 +63,15 @@ func (s *Session) CreateProtected(ctx context.Context, dir, name string, data []
 // CreateProtectedIn is CreateProtected with the function that creates a missing dir: Ensure or
 // Provide.
 func (s *Session) CreateProtectedIn(ctx context.Context, dir, name string, data []byte, parent func(context.Context, string) error) (string, error) {
+	return s.CreateProtectedAs(ctx, uuid.New(), dir, name, data, parent)
+}
+
+// CreateProtectedAs is CreateProtectedIn with the GUID, which no other znode below dir has.
+func (s *Session) CreateProtectedAs(ctx context.Context, guid uuid.UUID, dir, name string, data []byte, parent func(context.Context, string) error) (string, error) {
 	if err := s.fits(dir, data, packetSlack); err != nil {
 		return "", err
 	}
-	prefix := protectedPrefix + NewGUID().String() + "-"
+	prefix := ProtectedPrefix(guid)
 	path := gopath.Join(dir, prefix+name)
 	created, err := s.reserve(ctx, path, false)
 	if err != nil {

@@ -9,7 +9,7 @@
 //
 //   - The decision is a znode of its own, created in one transaction with checks of
 //     the votes. So there is exactly one, and it is durable before any site acts on it.
-//   - Every write includes a check of id-<guid>, which belongs to one beginning. So a
+//   - Every write includes a check of id-<guid>, which belongs to one Begin. So a
 //     late site cannot vote in the next transaction of the path.
 //   - coordinator is ephemeral. Waiting sites watch it and the decision. When it is
 //     gone, the site that creates it next counts the votes. A site that gives up

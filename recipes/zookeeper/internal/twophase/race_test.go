@@ -93,8 +93,8 @@ func TestAVoteWhoseSessionEndsMeanwhileIsNotAnEndedTransaction(t *testing.T) {
 	})
 }
 
-// The coordinator gives up counting for good, although its session lives. A site that waits for
-// it counts instead.
+// The coordinator gives up counting permanently, although its session lives. A site that waits
+// for it counts instead.
 func TestACoordinatorThatGivesUpIsReplaced(t *testing.T) {
 	for _, v := range []recipes.Variant{recipes.CoordinatorOnly, recipes.OwnNodes} {
 		t.Run(string(v), func(t *testing.T) {
@@ -120,7 +120,7 @@ func TestACoordinatorThatGivesUpIsReplaced(t *testing.T) {
 	}
 }
 
-// commits has the only site of the transaction vote, and checks that it gets a commit.
+// commits makes the only site of the transaction vote, and checks that it gets a commit.
 func commits(t *testing.T, s *zktest.Scene, joins recipes.Recipes) {
 	t.Helper()
 	site := must.Get(must.Get(joins.Transaction(s.Path, recipes.TransactionConfig{}))(t).Join(s.Ctx, "1"))(t)
@@ -264,7 +264,7 @@ func TestASiteWhoseZnodeWasReplacedVotes(t *testing.T) {
 }
 
 // Two calls of a session wait for one decision. The first one stops waiting while the second
-// reads, so their watch fires and is removed. That is no decision.
+// reads, so their watch fires and is removed. That is not a decision.
 func TestAWaitOutlivesAnother(t *testing.T) {
 	for _, v := range recipes.Variants() {
 		t.Run(string(v), func(t *testing.T) {

@@ -48,7 +48,7 @@ func (s *site) create(ctx context.Context) error {
 	join.Create(s.znode(), nil, true)
 	_, err := s.commit(ctx, join)
 	if errors.Is(err, recipes.ErrNodeExists) {
-		return s.joinAgain(ctx) // perhaps an attempt whose reply was lost has created them
+		return s.joinAgain(ctx) // an attempt whose reply was lost may have created them
 	}
 	return err
 }
@@ -74,8 +74,7 @@ func (s *site) joinAgain(ctx context.Context) error {
 }
 
 // Vote writes the vote at the version that the znode has before its first write. If the
-// znode was written before, Vote compares: the same vote is taken for its own earlier
-// attempt.
+// znode was written before, Vote compares: an equal vote counts as its own earlier attempt.
 func (s *site) Vote(ctx context.Context, vote recipes.Vote) error {
 	if err := vote.Validate(); err != nil {
 		return s.failed(err)
@@ -261,7 +260,7 @@ func (t *twoPhase) ResumeSite(ctx context.Context, name, id string) (recipes.Sit
 	return &site{twoPhase: t, name: name, payload: payload, protocol: p}, nil
 }
 
-// ID is the ID of the transaction. Each beginning has another one.
+// ID is the ID of the transaction. Each Begin has a new one.
 func (s *site) ID() string { return s.protocol.ID }
 
 func (t *twoPhase) checkID(p protocol, id string) error {

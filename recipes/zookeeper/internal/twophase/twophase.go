@@ -32,7 +32,7 @@ type twoPhase struct {
 	variant recipes.Variant // of Begin
 }
 
-// protocol is the data of the child of that name.
+// protocol is the content of the child "protocol".
 type protocol struct {
 	ID      string          `json:"id"`
 	Variant recipes.Variant `json:"variant"`
@@ -268,8 +268,8 @@ func (t *twoPhase) BeginAs(ctx context.Context, payload []byte, sites ...string)
 }
 
 // commitBeginning commits the beginning exactly once. It also creates a marker beside the
-// transaction. The marker shows a repeated attempt that an earlier one was committed, even if the
-// transaction was completed and deleted since. It is deleted when the outcome is known.
+// transaction. From the marker, a repeated attempt learns that an earlier one was committed, even
+// if the transaction was completed and deleted since. It is deleted when the outcome is known.
 func (t *twoPhase) commitBeginning(ctx context.Context, marker string, beginning session.Txn) error {
 	var marked session.Txn
 	marked.Create(marker, nil, true)

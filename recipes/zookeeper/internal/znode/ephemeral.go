@@ -8,6 +8,8 @@ import (
 	gopath "path"
 	"sync"
 
+	"github.com/google/uuid"
+
 	"github.com/zkrecipes/zkrecipes/recipes"
 	"github.com/zkrecipes/zkrecipes/recipes/zookeeper/internal/session"
 )
@@ -17,9 +19,9 @@ import (
 //
 // It differs from line.Hold in two ways. Its name may be the application's, so another client
 // may create a znode of that name later. Therefore each write compares the version, and after a
-// mismatch the czxid. It also lives long and its data change, so its deletion is watched from
-// the beginning. The watch is on its children, which it never has, so changes of data do not
-// fire it.
+// mismatch the czxid. It is also long-lived and its data change, so its deletion is watched
+// from the beginning. The watch is on its children, which it never has, so changes of data do
+// not fire it.
 type Ephemeral struct {
 	Grant
 
@@ -33,18 +35,14 @@ type Ephemeral struct {
 // empty, a GUID, marker and a sequence number. If dir is missing, parent creates it:
 // session.Ensure or session.Provide.
 func CreateEphemeral(ctx context.Context, s *session.Session, dir, name, marker string, data []byte, parent func(context.Context, string) error) (*Ephemeral, error) {
+	if name == "" {
+		return CreateProtected(ctx, s, dir, uuid.New(), marker, data, parent)
+	}
 	if err := ctx.Err(); err != nil {
 		return nil, err
 	}
-	var path string
-	var stat session.Stat
-	var err error
-	if name == "" {
-		path, err = s.CreateProtectedIn(ctx, dir, marker, data, parent)
-	} else {
-		path = gopath.Join(dir, name)
-		stat, err = s.CreateNamedIn(ctx, path, data, parent)
-	}
+	path := gopath.Join(dir, name)
+	stat, err := s.CreateNamedIn(ctx, path, data, parent)
 	if errors.Is(err, recipes.ErrNodeExists) {
 		return nil, Taken(ctx, s, path, err)
 	}
@@ -52,6 +50,19 @@ func CreateEphemeral(ctx context.Context, s *session.Session, dir, name, marker 
 		return nil, err
 	}
 	return watchOver(ctx, s, path, stat)
+}
+
+// CreateProtected is CreateEphemeral for a znode whose name has that GUID: see
+// session.CreateProtectedAs.
+func CreateProtected(ctx context.Context, s *session.Session, dir string, guid uuid.UUID, marker string, data []byte, parent func(context.Context, string) error) (*Ephemeral, error) {
+	if err := ctx.Err(); err != nil {
+		return nil, err
+	}
+	path, err := s.CreateProtectedAs(ctx, guid, dir, marker, data, parent)
+	if err != nil {
+		return nil, err
+	}
+	return watchOver(ctx, s, path, session.Stat{})
 }
 
 // watchOver watches the new znode, and deletes it if that fails.

@@ -77,8 +77,8 @@ func (g *Grant) End(reason error) bool {
 	return true
 }
 
-// OnEnd calls f once when the grant ends, or now if it has ended. f must not use the grant. It
-// costs a grant without OnEnd nothing.
+// OnEnd calls f once when the grant ends, or now if it has ended. f must not use the grant. A
+// grant without OnEnd pays nothing for it.
 func (g *Grant) OnEnd(f func(reason error)) {
 	g.mu.Lock()
 	defer g.mu.Unlock()
@@ -90,9 +90,9 @@ func (g *Grant) OnEnd(f func(reason error)) {
 	g.unlisten = func() bool { f(g.reason); return unlisten() }
 }
 
-// Watch calls gone when another client has deleted the znode, as again finds: it watches the
-// znode, or fails with ErrNoNode. Like every wait, it calls again whenever the connection was lost. If
-// watch is not nil, the znode is already watched, on the connection that ends with disconnected.
+// Watch calls gone when another client has deleted the znode. again sets a watch on the znode, or
+// fails with ErrNoNode; like every wait, Watch calls it whenever the connection was lost. If watch
+// is not nil, the znode is already watched, on the connection that ends with disconnected.
 func (g *Grant) Watch(life context.Context, disconnected <-chan struct{}, watch *session.Watch, again func(context.Context) (*session.Watch, error), gone func()) {
 	for {
 		g.mu.Lock()
@@ -120,7 +120,7 @@ func (g *Grant) Watch(life context.Context, disconnected <-chan struct{}, watch 
 			gone()
 			return
 		case err != nil:
-			if life.Err() == nil { // a deletion would not be noticed, so the grant is not safe
+			if life.Err() == nil { // a deletion would not be noticed, so the grant is unsafe
 				g.End(fmt.Errorf("%w: %w %s: %w", recipes.ErrNotHeld, session.ErrUnwatched, g.path, err))
 			}
 			return

@@ -8,8 +8,9 @@ import (
 	"github.com/zkrecipes/zkrecipes/recipes"
 )
 
-// A check of another session's grant would pass as long as its znode exists, even when this
-// session has long been told of its loss. So it is refused, and nothing is sent.
+// A check of another session's grant would pass as long as its znode exists, even long
+// after this session was notified of the loss. So the check is refused, and nothing is
+// sent.
 func TestHeldTakesOnlyGrantsOfItsSession(t *testing.T) {
 	srv, s, next := two(t)
 	ctx := t.Context()

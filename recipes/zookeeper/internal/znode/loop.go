@@ -33,7 +33,7 @@ func Await(ctx context.Context, s *session.Session, what string, read func() (ev
 
 // Events returns the events of these watches, for Await.
 func Events(watches ...*session.Watch) []<-chan struct{} {
-	events := make([]<-chan struct{}, 0, len(watches)+1) // the end of the connection is another
+	events := make([]<-chan struct{}, 0, len(watches)+1) // Await appends the end of the connection
 	for _, w := range watches {
 		events = append(events, w.Fired())
 	}
@@ -41,7 +41,7 @@ func Events(watches ...*session.Watch) []<-chan struct{} {
 }
 
 // ListW lists a znode's children and returns its record, with a watch. If the znode does not exist,
-// it has none, and the watch is for its creation.
+// the list is empty, and the watch is for its creation.
 func ListW(ctx context.Context, s *session.Session, path string) (names []string, parent session.Stat, changed *session.Watch, err error) {
 	names, parent, changed, err = s.ListW(ctx, path)
 	if errors.Is(err, recipes.ErrNoNode) {
@@ -73,7 +73,7 @@ func Again(ctx context.Context, s *session.Session, what string, err error) erro
 	return GivenUp(ctx, s, what, err)
 }
 
-// Listed returns ErrReadAgain if err says that a znode does not exist: it was deleted after
+// Listed returns ErrReadAgain if err matches ErrNoNode, because the znode was deleted after
 // it was read or listed. It returns any other error as it is.
 func Listed(err error) error {
 	if errors.Is(err, recipes.ErrNoNode) {

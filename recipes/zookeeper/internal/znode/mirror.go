@@ -26,7 +26,7 @@ type Selection struct {
 	Named bool
 	// Partial includes a child whose data cannot be read, because of its ACL or its size, without
 	// the data. Otherwise one such znode fails the whole read. Such a child cannot be watched, so
-	// each update reads it again, and only the list of children shows that it is deleted.
+	// each update reads it again, and only the list of children shows its deletion.
 	Partial bool
 }
 

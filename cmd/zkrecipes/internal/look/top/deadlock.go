@@ -21,9 +21,9 @@ type cycle []edge
 
 // waits returns the edges of a wait queue.
 //
-// An election has none: a candidate usually goes on without the leadership. A semaphore has none
-// unless it has one holder, because a waiter needs only one of several holders to release. A
-// session that waits for itself is not an edge either: it often belongs to many threads.
+// An election has none: a candidate usually continues without the leadership. A semaphore has
+// none unless it has one holder, because a waiter needs only one of several holders to release.
+// A session that waits for itself is not an edge either: it often belongs to many threads.
 func waits(l *line) (all []edge) {
 	holders := l.holders()
 	if l.kind == recipes.KindElection || l.kind == recipes.KindSemaphore && (l.permits > 1 || len(holders) > 1) {

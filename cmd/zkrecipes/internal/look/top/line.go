@@ -16,7 +16,7 @@ type line struct {
 	contenders []recipes.Contender
 	read       time.Time // the last time at which its listing was as here
 
-	since map[place]time.Time // for each holder, the latest time at which it was not a holder
+	since map[place]time.Time // for each holder, the latest time at which it was not yet a holder
 	rate  float64             // grants a second
 	rated bool                // there were two readings
 }
@@ -136,7 +136,7 @@ func (h *history) add(l *line) {
 	}
 }
 
-// sampled notes that nothing else was granted until then.
+// sampled records that nothing else was granted until then.
 func (h *history) sampled(at time.Time) {
 	h.read = at
 	h.samples = append(h.samples, sample{at, h.grants})
@@ -153,8 +153,8 @@ func (h *history) held(p place) (since time.Time, held bool) {
 }
 
 // grants returns how many grants there were between two readings, for wait queues in the order of
-// sequence numbers: how far the last holder's number has moved. That counts contenders that came
-// and went between the readings, and also those that left without a grant. Otherwise, and if the
+// sequence numbers: how far the last holder's number has moved. That includes contenders that
+// came and went between the readings, and those that left without a grant. Otherwise, and if the
 // numbers began again, it returns the number of new holders.
 func grants(before, now *line) int {
 	was, is := before.holders(), now.holders()

@@ -20,7 +20,7 @@ import (
 )
 
 // TestRequestsASecond counts, at the server, the requests of two rounds over 1,000 lines, one of
-// which has 300 waiters. There are fewer than 200 in each second, and it leaves nothing behind.
+// which has 300 waiters. There are fewer than 200 in each second, and top leaves nothing behind.
 func TestRequestsASecond(t *testing.T) {
 	const lines, waiters = 1000, 300
 	zktest.OnVirtualTime(t, func(ctx context.Context, t *testing.T, srv *zkserver.Server, s recipes.Client) {
@@ -106,7 +106,7 @@ func TestRequestsASecond(t *testing.T) {
 	})
 }
 
-// TestALongLineAtTheDefaultRate is read in a time that an operator waits for.
+// TestALongLineAtTheDefaultRate: the line is read in a time that is acceptable to an operator.
 func TestALongLineAtTheDefaultRate(t *testing.T) {
 	const contenders = 6000
 	zktest.OnVirtualTime(t, func(ctx context.Context, t *testing.T, srv *zkserver.Server, s recipes.Client) {
@@ -132,7 +132,8 @@ func TestALongLineAtTheDefaultRate(t *testing.T) {
 	})
 }
 
-// TestADeadlockOfRealContenders is shown once both wait, and no longer when one has given up.
+// TestADeadlockOfRealContenders: it is shown once both wait, and no longer when one has given
+// up.
 func TestADeadlockOfRealContenders(t *testing.T) {
 	zktest.OnVirtualTime(t, func(ctx context.Context, t *testing.T, srv *zkserver.Server, a recipes.Client) {
 		b := zktest.OpenVirtual(t, srv)

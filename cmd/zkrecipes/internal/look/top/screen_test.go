@@ -35,8 +35,8 @@ func await(t *testing.T, what string, happened func() bool) {
 	}
 }
 
-// TestScreen shows the longest waits first, scrolls, shows what was written to stderr, and ends by
-// a key.
+// TestScreen: the screen shows the longest waits first, scrolls, shows what was written to stderr,
+// and ends at a key.
 func TestScreen(t *testing.T) {
 	terminal := tcell.NewSimulationScreen("UTF-8")
 	var quit atomic.Int32
@@ -80,7 +80,7 @@ func TestScreen(t *testing.T) {
 	}
 }
 
-// TestCellsCannotMoveTheCursor, whatever a client has stored.
+// TestCellsCannotMoveTheCursor: whatever a client has stored.
 func TestCellsCannotMoveTheCursor(t *testing.T) {
 	l := lineAt(time.Now(), recipes.KindLock, "1h")
 	l.contenders[0].Data = []byte("a\x1b[2J\n" + strings.Repeat("x", 200))

@@ -33,7 +33,7 @@ type asker struct {
 	asked   time.Time
 }
 
-// leastAsk is the shortest time between two questions: an answer lists all sessions of the
+// leastAsk is the minimum interval between requests: an answer lists all sessions of the
 // ensemble.
 const leastAsk = 2 * time.Second
 

@@ -50,7 +50,7 @@ func answers(all map[string]string) func(context.Context, string, string) string
 	return func(_ context.Context, server, word string) string { return all[server+" "+word] }
 }
 
-// TestTheLeaderSaysWhenSessionsEnd, and the others whose they are.
+// TestTheLeaderSaysWhenSessionsEnd: the other servers only say whose sessions they are.
 func TestTheLeaderSaysWhenSessionsEnd(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		a := asker{servers: []string{"follower", "leader"}, word: answers(map[string]string{"follower cons": cons, "follower dump": ofAFollower, "leader dump": ofTheLeader})}
@@ -79,7 +79,7 @@ func TestTheLeaderSaysWhenSessionsEnd(t *testing.T) {
 	})
 }
 
-// TestDeadlinesAreUnknown unless they are of the leader of this ensemble.
+// TestDeadlinesAreUnknown: unless they come from the leader of this ensemble.
 func TestDeadlinesAreUnknown(t *testing.T) {
 	for name, a := range map[string]asker{
 		"no -admin":        {},
@@ -96,7 +96,7 @@ func TestDeadlinesAreUnknown(t *testing.T) {
 	}
 }
 
-// Whatever answers at the port of a server cannot write to the terminal.
+// A program that answers at the port of a server cannot write to the terminal.
 func TestAHostIsAnAddress(t *testing.T) {
 	for _, host := range []string{"\x1bc", "\x1bP1", "\u009b2J", "a\x9b2J", "1.2.3.4\x07", "\u202e1.2.3.4", "a\rb"} {
 		a := asker{servers: []string{"leader"}, word: answers(map[string]string{"leader cons": strings.ReplaceAll(cons, "127.0.0.1", host), "leader dump": ofTheLeader})}

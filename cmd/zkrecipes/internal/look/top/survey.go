@@ -197,8 +197,8 @@ func searched(path string, names []string, lines []*line) (search []string) {
 	return search
 }
 
-// deadlocks looks for cycles, and reads their lines again before it believes them. A line that
-// cannot be read again confirms nothing: the next round reports it.
+// deadlocks finds cycles, and reads their lines again to confirm them. A line that cannot be
+// read again confirms nothing: the next round reports it.
 func (s *survey) deadlocks(ctx context.Context, c client) error {
 	suspects := cycles(s.all())
 	var again []*line

@@ -68,7 +68,7 @@ Exit code: 0 after q, Ctrl-C, another signal or -timeout. Otherwise:
     1      zkrecipes failed, for example because it may not read ROOT
     2      wrong usage or configuration, or no wait queue at or below ROOT
     123    ZooKeeper refused the credentials
-    124    the time was over before all was read (-once)
+    124    the time limit passed before all was read (-once)
     141    the reader of the output has exited
     128+n  signal n came with -once, or while no session was open and no screen`,
 }
@@ -188,7 +188,7 @@ func first(n *snapshot, v view) error {
 	return v.show(n)
 }
 
-// nothing says that there is nothing to show.
+// nothing returns the message that there is nothing to show.
 func nothing(n *snapshot) string {
 	text := fmt.Sprintf("no wait queue is at or below %s: no contender in %s", n.root, english.Count(n.searched, "znode"))
 	if n.unreadable > 0 {

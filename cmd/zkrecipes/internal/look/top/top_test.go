@@ -25,7 +25,7 @@ type tree struct {
 	queues   map[string]string
 	kind     map[string]recipes.Kind // KindLock if there is none
 	children map[string][]string     // more names
-	created  map[string]int64        // by path and session: a czxid that differs from the session
+	created  map[string]int64        // by path and session: a czxid, where it differs from the session
 	fails    map[string]error
 	requests []string
 	between  func() // runs before each reading of contenders
@@ -111,7 +111,7 @@ func rounds(t *testing.T, s *survey, c client) *snapshot {
 	return last
 }
 
-// TestALineWithoutChangesCostsOneRequest, and a changed one is read.
+// TestALineWithoutChangesCostsOneRequest: a line that has changed is read.
 func TestALineWithoutChangesCostsOneRequest(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		c := &tree{queues: map[string]string{"/r/a": "1h 2", "/r/b": "3h", "/r/s": "4h"}, kind: map[string]recipes.Kind{"/r/s": recipes.KindSharedLock}}
@@ -142,7 +142,7 @@ func TestALineWithoutChangesCostsOneRequest(t *testing.T) {
 	})
 }
 
-// TestOnlyPathsAreSearched, and not the znodes of recipes.
+// TestOnlyPathsAreSearched: the znodes of recipes are not.
 func TestOnlyPathsAreSearched(t *testing.T) {
 	c := &tree{
 		queues: map[string]string{"/r/a": "1h", "/r/a/below": "2h", "/r/secret/x": "3h"},
@@ -174,7 +174,8 @@ func lineAt(at time.Time, kind recipes.Kind, contenders string) *line {
 	return all[0]
 }
 
-// TestGrantsASecond are counted by sequence numbers, also if the holders in between were not seen.
+// TestGrantsASecond: grants are counted by sequence numbers, even if the holders in between were
+// not seen.
 func TestGrantsASecond(t *testing.T) {
 	start := time.Unix(1_000_000, 0)
 	for _, tt := range []struct {
@@ -206,7 +207,7 @@ func TestGrantsASecond(t *testing.T) {
 	}
 }
 
-// TestHeldIsCountedFromTheReadingBeforeTheGrant, or from the time when the holder joined.
+// TestHeldIsCountedFromTheReadingBeforeTheGrant: or from the time when the holder joined.
 func TestHeldIsCountedFromTheReadingBeforeTheGrant(t *testing.T) {
 	start := time.Unix(1_000_000, 0)
 	var h history
@@ -231,7 +232,7 @@ func TestHeldIsCountedFromTheReadingBeforeTheGrant(t *testing.T) {
 	}
 }
 
-// TestDeadlocks are cycles of the wait-for graph that two readings show.
+// TestDeadlocks: a deadlock is a cycle of the wait-for graph that two readings show.
 func TestDeadlocks(t *testing.T) {
 	for name, tt := range map[string]struct {
 		queues  map[string]string
@@ -274,7 +275,7 @@ func TestDeadlocks(t *testing.T) {
 	}
 }
 
-// TestADeadlockThatCannotBeReadAgainIsNotShown, and the other wait queues are.
+// TestADeadlockThatCannotBeReadAgainIsNotShown: the other wait queues are.
 func TestADeadlockThatCannotBeReadAgainIsNotShown(t *testing.T) {
 	for _, fails := range []error{recipes.ErrNoNode, errors.New("no permission"), recipes.ErrSessionLost} {
 		c := &tree{queues: map[string]string{"/r/a": "1h 2", "/r/b": "2h 1"}}
