@@ -201,7 +201,14 @@ func transactionOperations() (all []operation) {
 			}
 			if v == recipes.OwnNodes {
 				do.happened = func() bool { return s.present(stagePath + "/joined_1") }
-				do.dropped = recipes.ErrNotHeld
+				dead := func() bool { return s.present(stagePath+"/joined_1") && !s.present(stagePath+"/s_1") }
+				do.act = givenUp(do.act, func(ctx context.Context) error {
+					if dead() { // the next plugin has dropped its znode
+						return nil
+					}
+					_, err := s.transaction(s.victim, "").Join(ctx, "1")
+					return err
+				})
 				do.denied = []denial{{znode: stagePath, perms: noCreate}}
 			}
 			return do
