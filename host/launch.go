@@ -215,7 +215,7 @@ func (l *launched) proc() *process {
 	return l.process
 }
 
-// kill kills the process. Before run, it prevents the start.
+// kill kills the process. If run was not called yet, the process will not start.
 func (l *launched) kill() {
 	l.mu.Lock()
 	l.aborted = true

@@ -110,7 +110,7 @@ type build struct {
 	version string
 }
 
-// builds returns how many upgrades to make, between which plugins.
+// builds returns the number of upgrades, and the plugins to upgrade to in turn.
 func builds(t *testing.T) (upgrades int, made []build) {
 	t.Helper()
 	if !testall.On() {
@@ -171,7 +171,7 @@ func (l *load) hold(n int) {
 			if err != nil {
 				l.Logf("a waiter: %v", err)
 			}
-			got <- h // release and stillHolds check it
+			got <- h // release and stillHolds check the result
 		}()
 		closes(l, "joined", joined)
 		l.waiters = append(l.waiters, got)
@@ -198,7 +198,8 @@ func (l *load) stillHolds() {
 	}
 }
 
-// kills kills the plugin n times, with half as many holds. The host keeps nothing of a dead plugin.
+// kills kills the plugin n times while the session has n/2 holds. Afterwards the host uses
+// as many resources as before.
 func (l *load) kills(v *surviving, n int) {
 	l.hold(n / 2)
 	v.kill()

@@ -113,7 +113,7 @@ type DoubleBarrierConfig struct {
 	//
 	//   - When all members of a round die, their ready remains. Then Curator's next member
 	//     enters alone, and kazoo's members when one of them is missing. If ours comes first,
-	//     it deletes such a ready. The ready that ours creates is deleted with its session. A
+	//     it deletes that ready znode. The one that ours creates is deleted with its session. A
 	//     member that has not read it by then keeps waiting.
 	//   - A member of those libraries that has not counted yet waits for ever if others leave
 	//     first. So no member should leave before all have entered.

@@ -26,7 +26,7 @@ type SessionConfig struct {
 	Servers []string
 
 	// Chroot is the path to which all paths of the session are relative. It is created with
-	// the first znode below it. "" and "/" are no chroot.
+	// the first znode below it. "" and "/" mean no chroot.
 	Chroot string
 
 	// SessionTimeout is the requested session timeout. The server bounds it, by default to
@@ -89,11 +89,12 @@ type SessionConfig struct {
 	// provided that all of them have the same; with TLS all servers must have that port.
 	FollowServers bool
 
-	// ReadsPerSecond bounds the reads and listings that the session sends in a second, and
-	// spreads them evenly. 0 is no bound: then the reads of one call, such as Contenders, are sent
-	// in groups of 128, each when the last one was answered. With a bound, a group has at most
-	// the reads of 10 ms. It is for tools that read much and must not load the servers. It does not delay a read that sets a watch, a write or a ping. But other reads
-	// of a contender wait too: hold nothing in such a session.
+	// ReadsPerSecond bounds the reads and listings that the session sends in a second, and spreads
+	// them evenly. 0 means no bound: then the reads of one call, such as Contenders, are sent in
+	// groups of 128, each when the last one was answered. With a bound, a group has at most the
+	// reads of 10 ms. It is for tools that read much and must not load the servers. It does not
+	// delay a read that sets a watch, a write or a ping. But other reads of a contender wait too:
+	// hold nothing in such a session.
 	ReadsPerSecond int
 
 	// Logger receives the session's log; nil discards it. It is not sent to a plugin, whose

@@ -193,7 +193,7 @@ var documented = map[string]struct {
 			t.measure("(first removal)", remove)
 			t.measure("set", set)
 			t.measure("remove", remove)
-			t.measure("wait where it is not set", func() error { return barrier.Wait(t.ctx) })
+			t.measure("wait at a barrier that is not set", func() error { return barrier.Wait(t.ctx) })
 		},
 	},
 	"Double barrier": {

@@ -16,9 +16,9 @@ import (
 // automatically when ZooKeeper detects the failure."
 //
 // Every ephemeral child of the path is a member, whatever its name and its creator. Other
-// children are ignored. The text does not name members. Here they are named
-// _c_<guid>-member-<sequence>, as "Recoverable Errors and the GUID" does for locks, or as the
-// application chooses (GroupConfig.Name).
+// children are ignored. The text does not specify the names of members. Here the default is
+// _c_<guid>-member-<sequence>, after the section "Recoverable Errors and the GUID", which has
+// such names for locks. An application can choose another name (GroupConfig.Name).
 //
 // "When ZooKeeper detects the failure" is after the session timeout. Until then a dead member
 // is listed, and so is a member that is cut off.

@@ -104,7 +104,8 @@ type PriorityHold interface {
 	// HandOff releases the lock to a chosen waiter, given by the path of its znode. From then
 	// on this successor is ahead of all other waiters, whatever their priority. So no
 	// contender that conflicts with it is granted before the successor is granted or has
-	// left. If it leaves first, or its session ends, the order is as without HandOff.
+	// left. If the successor leaves first, or its session ends, HandOff has no effect on the
+	// order.
 	//
 	// Stop acting as the holder before you call HandOff. It returns nil when one transaction
 	// has released the lock and stored the successor. Then Done is closed, and Err is

@@ -175,8 +175,8 @@ type QueueConfig struct {
 	// put them, taken or not. A session that another plugin resumes keeps them.
 	Ephemeral bool
 
-	// Capacity bounds the number of elements; 0 is no bound. Claimed elements count, dead
-	// letters do not. If the queue is full, Put waits: back pressure.
+	// Capacity bounds the number of elements; 0 means no bound. Claimed elements count,
+	// dead letters do not. If the queue is full, Put waits: back pressure.
 	//
 	// The bound is exact for any number of producers with the same Capacity. Each put is one
 	// transaction with a change of the child node "bound". It is committed only if no other
@@ -186,8 +186,8 @@ type QueueConfig struct {
 
 	// MaxDeliveries is how often Receive delivers an element before it becomes a dead
 	// letter, in one transaction. That happens at the last Return or, after the end of a
-	// session, when the element would be delivered next. 0 is no limit. Take does not count
-	// as a delivery, but also moves elements at the limit.
+	// session, when the element would be delivered next. 0 means no limit. Take does not
+	// count as a delivery, but also moves elements at the limit.
 	MaxDeliveries int
 
 	// Dialect selects the libraries that share the queue; "" is ZooKeeper. Curator

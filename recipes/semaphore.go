@@ -36,7 +36,7 @@ import (
 // # What a token is worth
 //
 // Up to n tokens are valid at a time, so a store must not refuse a token because it has seen a
-// larger one. A token identifies the writer. Write is the protection.
+// larger one. A token only identifies the writer. Use Write to protect data.
 type Semaphore interface {
 	// Path is the path of the semaphore.
 	Path() string

@@ -214,7 +214,7 @@ func (w Workload) least() int {
 	return 0
 }
 
-// Validate returns an error that lists all workloads if there is no such workload.
+// Validate returns an error that lists the valid values if w is not one of them.
 func (w Workload) Validate() error {
 	return validate("workload", w, Drain, Cycle, Failover, Open, Many, Timeline, Queue, Barrier, DoubleBarrier, Commit)
 }
@@ -229,7 +229,7 @@ const (
 	Poisson Arrivals = "poisson"
 )
 
-// Validate returns an error that lists all arrivals if there are no such arrivals.
+// Validate returns an error that lists the valid values if a is not one of them.
 func (a Arrivals) Validate() error { return validate("arrivals", a, Constant, Poisson) }
 
 // Recipe is the recipe that the contenders request.
@@ -242,7 +242,7 @@ const (
 	Election Recipe = "election"
 )
 
-// Validate returns an error that lists all recipes if there is no such recipe.
+// Validate returns an error that lists the valid values if r is not one of them.
 func (r Recipe) Validate() error { return validate("recipe", r, Lock, Election) }
 
 func validate[T ~string](what string, name T, known ...T) error {

@@ -44,8 +44,8 @@ type Measurement struct {
 	// sessions. It is nil if that was not counted, as in a drain of several contenders, where
 	// each has one.
 	Turns []int64 `json:",omitempty"`
-	// Grants are the grants of this process in a line that processes share, in order. Those of
-	// an open load have only a token. It is nil for other loads, and after Workload.Merge.
+	// Grants are the grants of this process in a line that processes share, in order. A grant
+	// of an open load has only a token. It is nil for other loads, and after Workload.Merge.
 	Grants []Grant `json:"-"`
 	// Timeline is the series of a timeline; nil for other loads. Elapsed is its length.
 	Timeline *timeline.Series `json:",omitempty"`

@@ -33,8 +33,8 @@ type Record struct {
 	// Lines is how many lines ran at once, each with that many contenders; 0 for
 	// workloads of a single line.
 	Lines int `json:",omitempty"`
-	// Rate is how many acquisitions arrive a second in an open load, and Arrivals how
-	// they arrive; 0 and "" for others.
+	// Rate is the number of acquisitions that arrive per second in an open load, and
+	// Arrivals is their distribution. For other loads they are 0 and "".
 	Rate     float64       `json:",omitempty"`
 	Arrivals load.Arrivals `json:",omitempty"`
 	// Workers is how many processes shared the contenders or the lines; 0 for a process

@@ -107,7 +107,7 @@ func (s settings) condition(name string) string {
 // ceiling estimates which trials would take too long, from trials with fewer contenders. Only
 // the measured part counts.
 type ceiling struct {
-	limit  time.Duration // 0 is no limit
+	limit  time.Duration // 0 means no limit
 	trials []record.Record
 }
 

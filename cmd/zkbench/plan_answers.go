@@ -188,7 +188,7 @@ func (s planSettings) ensembles(w io.Writer, models []fitted) bool {
 }
 
 // answerOneLock answers -line-rate for one lock: how busy it is with holds of -hold, and how long
-// acquisitions wait. Without -hold this is no question, so then no answer is needed.
+// acquisitions wait. Without -hold there is no such question, so it returns true.
 func (s planSettings) answerOneLock(w io.Writer, models []fitted) bool {
 	answered := s.hold == 0
 	for _, m := range models {

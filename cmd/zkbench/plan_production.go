@@ -68,7 +68,7 @@ func (p *productionFlags) check(given map[string]bool, files []string) error {
 var inName = regexp.MustCompile(`[-_.]?(\d{8}T\d{6}Z)`)
 
 // readSamples reads replies to mntr. The name of a file has the server and the time. Without a time,
-// that of the file's last change counts, and the folder is the server. An error is exit.Usage.
+// that of the file's last change counts, and the folder is the server. An error comes from exit.Usage.
 func readSamples(files []string) (all []traffic.Sample, err error) {
 	for _, file := range files {
 		text, err := os.ReadFile(file)

@@ -34,7 +34,7 @@ func readRuns(files ...string) (runs []record.Run, err error) {
 	return runs, nil
 }
 
-// readAudit reads a file of -from-audit or of replay. An error is exit.Usage.
+// readAudit reads a file of -from-audit or of replay. An error comes from exit.Usage.
 func readAudit(file, below string) (*traffic.Log, error) {
 	f, err := os.Open(file)
 	if err != nil {

@@ -166,7 +166,7 @@ func (c command) runVerb(ctx context.Context, args []string) error {
 	return c.experiment(ctx, s, append([]string{"run"}, args...))
 }
 
-// parseSettings parses and checks the flags of run. An error is exit.Usage, or flag.ErrHelp
+// parseSettings parses and checks the flags of run. An error comes from exit.Usage, or flag.ErrHelp
 // after it has written the help to stdout.
 func (c command) parseSettings(args []string) (settings, error) {
 	s := defaults()

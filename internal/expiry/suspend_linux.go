@@ -14,9 +14,9 @@ const (
 	drifts = false
 )
 
-// total reads last the clock that stops during a suspension. If other processes run between the
-// two, or the machine is suspended just there, the result is too small, and the next call sees
-// more.
+// total reads the clock that stops during a suspension after the other clock. If other
+// processes run between the two reads, or the machine is suspended there, the result is too
+// small, and the next call returns more.
 func total() time.Duration {
 	boot := clock(unix.CLOCK_BOOTTIME)
 	return boot - clock(unix.CLOCK_MONOTONIC)

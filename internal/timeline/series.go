@@ -181,7 +181,7 @@ func quantiles(t *Times, h *hdrhistogram.Histogram) {
 	h.Reset()
 }
 
-// gap counts the time without a grant that ends, or is cut, at that time.
+// gap records the time since the last grant, up to at.
 func (r *Recorder) gap(at time.Duration) {
 	if !r.begun {
 		return

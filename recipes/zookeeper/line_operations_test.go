@@ -22,7 +22,7 @@ type heldGrant struct {
 	left   bool // it was given back
 }
 
-// Shares of a path: two permits fill it, ten readers, or one writer.
+// How much of a path a hold takes: a path has room for two permits, ten readers, or one writer.
 const (
 	whole   = 60
 	aPermit = whole / 2

@@ -257,7 +257,7 @@ func (o operation) meets(s *stage, f fault, at int64, clean *run) (requests int6
 		now.watches-- // one may remain on a znode that exists: the next wait uses it
 	}
 	if f.kills {
-		now.goroutines-- // a resumed session counts as one that has held something: a goroutine proves that
+		now.goroutines-- // the goroutine that renews the proof of a resumed session, which counts as one that has held something
 		now.watches--    // the next plugin watches what it has resumed
 	}
 	now.compare(s, *clean)

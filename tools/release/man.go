@@ -11,8 +11,8 @@ import (
 	"time"
 )
 
-// abouts are the one-line descriptions of the programs. The help of a program has those of
-// its verbs.
+// abouts are the one-line descriptions of the programs. The descriptions of verbs come from
+// the program's help.
 var abouts = map[string]string{
 	"zkrecipes":        "locks, elections, queues and other ZooKeeper recipes on the command line",
 	"zkrecipes-plugin": "serves the ZooKeeper recipes to the host application that launches it",

@@ -322,7 +322,8 @@ var everywhere = []string{
 	"usr/share/man/man1/zkrecipes.1.gz", "usr/share/man/man1/zkrecipes-lock.1.gz", "usr/share/man/man1/zkbench-run.1.gz",
 }
 
-// checkInstalled checks files in a root. Those of other users could be changed.
+// checkInstalled checks files in a root. A file that another user owns could be changed by that
+// user.
 func checkInstalled(t *testing.T, root string, names ...string) {
 	t.Helper()
 	for _, name := range slices.Concat(everywhere, names) {

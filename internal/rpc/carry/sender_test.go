@@ -9,8 +9,8 @@ import (
 	"github.com/zkrecipes/zkrecipes/internal/rpc/carry"
 )
 
-// A goroutine sends as many messages as it may, and Rest sends the others. After an error nothing
-// more is sent by either.
+// A goroutine sends as many messages as it may, and Rest sends the others. After an error both
+// send nothing more.
 func TestASenderSendsUpToAnError(t *testing.T) {
 	var mu sync.Mutex
 	var sent []int

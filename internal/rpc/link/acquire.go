@@ -153,8 +153,8 @@ func (a *acquisition) early(part []byte) {
 	}
 }
 
-// resuming returns the request that resumes what was asked for with ask: a place or a grant. If
-// resumed is nil, it returns ask.
+// resuming returns the request that resumes the place or grant that ask requested. If resumed
+// is nil, it returns ask.
 func resuming(ask *pb.AcquireRequest, resumed *pb.Grant) *pb.AcquireRequest {
 	if resumed == nil {
 		return ask

@@ -110,8 +110,8 @@ func (a *acquisitions) call(ctx context.Context, id string, resumed bool, announ
 	return a.leave(ctx, c)
 }
 
-// enter finds or makes the acquisition of a call. For a new acquisition it returns first,
-// which the caller must run.
+// enter finds or makes the acquisition of a call. If the acquisition is new, the caller
+// must run the returned first.
 func (a *acquisitions) enter(id string, resumed bool, announce func(recipes.Place), run acquirer) (c *acquisition, first func(), err error) {
 	a.mu.Lock()
 	defer a.mu.Unlock()

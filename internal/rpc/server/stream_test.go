@@ -140,7 +140,7 @@ func (q notingQueue) PutMany(ctx context.Context, _ ...[]byte) ([]recipes.Elemen
 }
 
 // A put that waits for capacity gives up before its caller does, so that the caller gets the
-// answer that nothing was put. A put that does not wait has all of the caller's time.
+// answer that nothing was put. A put that does not wait may use all of the caller's time.
 func TestAPutThatWaitsGivesUpBeforeItsCaller(t *testing.T) {
 	puts := make(chan time.Time, 2)
 	h := newRawHost(t, server.Config{})

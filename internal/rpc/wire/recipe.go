@@ -107,8 +107,8 @@ func Dialect(name string) (recipes.Dialect, error) {
 	return recipes.Dialect(name), nil
 }
 
-// ToDialect checks a dialect and returns its name in a request. That of the default dialect is
-// empty.
+// ToDialect checks a dialect and returns its name in a request. The name of the default
+// dialect is empty.
 func ToDialect(d recipes.Dialect) (string, error) {
 	d, err := d.Normalize()
 	if d == recipes.ZooKeeper {

@@ -109,7 +109,7 @@ func (k *KDC) Keytab(t testing.TB, principal string) string {
 // Run runs a program of Kerberos with the KDC's configuration.
 func (k *KDC) Run(t testing.TB, program string, args ...string) {
 	t.Helper()
-	if out, err := k.command(t.Context(), program, args...).CombinedOutput(); err != nil || bytes.Contains(out, []byte("while")) { // kadmin.local reports errors so, with exit code 0
+	if out, err := k.command(t.Context(), program, args...).CombinedOutput(); err != nil || bytes.Contains(out, []byte("while")) { // kadmin.local prints "while" in each error, and exits with 0
 		t.Fatalf("%s %q: %v\n%s", program, args, err, out)
 	}
 }

@@ -68,7 +68,7 @@ func (p *pauses) stuck(stops bool) string {
 }
 
 // watch is the bystander. In a wait queue it lists the contenders. None may be unknown, and
-// theirs must be shown in their dialect.
+// contenders of the other library must be shown in its dialect.
 func (m *match) watch(stop <-chan struct{}) {
 	s, err := zookeeper.Open(m.t.Context(), recipes.SessionConfig{Servers: []string{m.server}, SessionTimeout: time.Minute})
 	if err != nil {

@@ -30,7 +30,8 @@ var libraries = [...]struct {
 
 // peer is a contender of another library, on the host of a client, whose faults it shares. Its hold
 // has no deadline: when it is cut off, it may continue after its session has expired. So it writes
-// nothing, and only the servers' logs show whether it was granted beside another contender.
+// nothing, and only the servers' logs show whether it held the lock at the same time as another
+// contender.
 type peer struct {
 	name, path string
 	command    []string

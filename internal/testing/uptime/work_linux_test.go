@@ -271,8 +271,8 @@ func (w *work) sets(s recipes.Client, i int) func() error {
 }
 
 // watches watches the group, a key that other sessions set, and keys that are never set. In the
-// next turn it cancels the watches. Those of keys that are never set must be removed, because they
-// never fire.
+// next turn it cancels the watches. Watches of keys that are never set must be removed, because
+// they never fire.
 func (w *work) watches(s recipes.Client, i int) func() error {
 	c := w.configuration(s)
 	g, err := s.Group("/group", recipes.GroupConfig{})

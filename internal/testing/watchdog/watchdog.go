@@ -10,11 +10,11 @@
 //     busy. Such a test may poll forever for an event that never comes, while servers
 //     work. A build on a slow and busy machine takes less.
 //
-// The watchdog prints the stacks of all goroutines and sends SIGQUIT to child processes.
-// They print theirs, and Go programs end. A test that waited for one then continues, but
-// the test or the process fails: a test that continues only because a child was ended must
-// not pass. If there are no children, or the test still runs after another four and a half
-// minutes, the watchdog ends the process.
+// The watchdog prints the stacks of all goroutines and sends SIGQUIT to child processes. Go
+// programs among them print their stacks and end. A test that waited for one then
+// continues, but the test or the process fails: a test that continues only because a child
+// was ended must not pass. If there are no children, or the test still runs after another
+// four and a half minutes, the watchdog ends the process.
 //
 // A test that waits even longer for its own goroutines looks like a hang. For a long run
 // of such tests, set ZKRECIPES_TEST_PATIENCE to another duration in place of four and a

@@ -5,8 +5,8 @@ import (
 	"runtime/pprof"
 )
 
-// Profiles starts the CPU profile. stop ends it and writes the heap profile. If a name is
-// "", there is no such profile. An error is exit.Usage.
+// Profiles starts the CPU profile. stop ends it and writes the heap profile. If a file name
+// is "", that profile is not written. An error comes from exit.Usage.
 func Profiles(cpu, heap string) (stop func() error, err error) {
 	var files Set
 	c, h := files.Create("-cpuprofile", cpu), files.Create("-memprofile", heap)

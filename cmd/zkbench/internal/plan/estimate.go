@@ -130,7 +130,7 @@ func largest(reach int, holds func(int) bool) int {
 	return 2 + sort.Search(reach-2, func(i int) bool { return !holds(3 + i) })
 }
 
-// Scalability are the coefficients of the Universal Scalability Law.
+// Scalability has the coefficients of the Universal Scalability Law.
 type Scalability struct {
 	Lambda float64 // throughput of one contender, a second
 	Sigma  float64 // contention

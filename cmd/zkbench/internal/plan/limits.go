@@ -16,7 +16,7 @@ import (
 // the machines. For machines 0 means unknown.
 type Limits struct {
 	MaxListing     int // SessionConfig.MaxListing, in bytes; ZooKeeper does not bound its replies
-	MaxClientCnxns int // connections from one address; 0 is no limit
+	MaxClientCnxns int // connections from one address; 0 means no limit
 	NameLength     int // bytes of a contender's name
 
 	Descriptors int           // open files of one process of contenders

@@ -135,7 +135,7 @@ var ErrOneNumber = errors.New("records of two numbers of servers are needed")
 // Between two of them it interpolates. Beyond the largest, each additional server costs the
 // leader one more proposal, and nothing else if the others of the quorum are faster. So the
 // time is assumed to grow half as fast as between the last two, and the interval reaches from
-// no growth to theirs.
+// no growth to the growth between those two.
 func OnServers(measured []Measured, n int) (Estimate, error) {
 	slices.SortFunc(measured, func(a, b Measured) int { return cmp.Compare(a.Servers, b.Servers) })
 	measured = slices.CompactFunc(measured, func(a, b Measured) bool { return a.Servers == b.Servers })
@@ -168,9 +168,9 @@ func OnServers(measured []Measured, n int) (Estimate, error) {
 func Tolerated(n int) int { return (n - 1) / 2 }
 
 // Moved is how often sessions reconnect when all servers are restarted one after the other.
-// Sessions are spread evenly at first. Those of a stopped server spread over the others, and
-// stay there, so each restart moves s/(s-1) times as many as the one before. With one server
-// each session reconnects once.
+// Sessions are spread evenly at first. The sessions of a stopped server move to the others,
+// and stay there, so each restart moves s/(s-1) times as many as the one before. With one
+// server each session reconnects once.
 func Moved(sessions, servers int) int {
 	if servers < 2 {
 		return sessions

@@ -166,7 +166,7 @@ func TestDelayIsAddedForEachRoundTrip(t *testing.T) {
 	}
 }
 
-// The farther a prediction is from the measured levels, the wider is its interval.
+// The farther a prediction is from the measured levels, the wider its interval.
 func TestIntervalsWidenWithTheDistance(t *testing.T) {
 	m := fit(t, sweep(recipes.Predecessor, 500, 3, 0, 0.05, levels...))
 	before := 0.0

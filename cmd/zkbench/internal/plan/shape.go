@@ -51,8 +51,8 @@ func (m *Model) Open(rate float64, hold time.Duration, seed uint64) (Busy, error
 	if m.Workload != load.Drain || m.services[unit.HandoffP50] == nil || m.services[unit.HandoffP99] == nil {
 		return Busy{}, ErrNotDrain
 	}
-	// The line of an open load is short. Only a herd depends on its length. The others take
-	// the time of a longer line, whose server is warm.
+	// The line of an open load is short. Only the handoff of a herd depends on the length.
+	// The other strategies use the time of a longer line, in which the server is warm.
 	line := 100
 	if m.Strategy == recipes.Herd {
 		line = 10

@@ -56,8 +56,8 @@ var units = []struct{ unit, name, title string }{
 	{unit.TurnsCV, "fairness", "Unfairness: variation of turns between contenders"},
 }
 
-// Figures returns the figures of a set: each unit over the contenders, and the
-// distribution of the times in its longest line. Those of timelines are over time.
+// Figures returns the figures of a set: each unit over the contenders, and the distribution
+// of the times in its longest line. Figures of timelines show units over time.
 func Figures(s Set) (figures []Figure) {
 	if figures = overTime(s); len(figures) > 0 {
 		return figures
@@ -167,7 +167,8 @@ func (f Figure) tick(x float64) string {
 	return fmt.Sprintf("%.4g%%", 100*(1-1/x))
 }
 
-// bounds are the smallest and largest values of the figure. Those of Y are steps of 1, 2, 5.
+// bounds are the smallest and largest values of the figure. The bounds of Y are steps of 1, 2,
+// 5.
 func (f Figure) bounds() (x0, x1, y0, y1 float64) {
 	x0, y0 = math.Inf(1), math.Inf(1)
 	for _, s := range f.Series {

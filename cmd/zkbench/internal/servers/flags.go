@@ -147,7 +147,7 @@ func (a access) encrypted() bool {
 	return a.tls || a.get("tls-ca-file")+a.get("tls-certificate-file")+a.get("tls-key-file")+a.get("tls-key-env")+a.get("tls-server-name") != ""
 }
 
-// config returns the configuration of sessions on the servers. An error is exit.Usage, and
+// config returns the configuration of sessions on the servers. An error comes from exit.Usage, and
 // contains no secret.
 func (a access) config(servers []string) (recipes.SessionConfig, error) {
 	cfg := recipes.SessionConfig{Servers: servers, Chroot: cmp.Or(a.get("chroot"), a.chroot)}

@@ -40,7 +40,7 @@ type Config struct {
 	// About describes this process in messages: its host and its process id.
 	About string
 	// Experiment describes what this worker will run. The text must be equal for all
-	// workers of a run; if it is not, the error shows it.
+	// workers of a run. If it differs, the error contains both texts.
 	Experiment string
 	// Root is this worker's path for trials. All workers use that of worker 1.
 	Root string

@@ -172,7 +172,7 @@ Otherwise:
 
     2    wrong usage or configuration; nothing was done
     123  the hold was lost, or another client asked for it, whatever the command returned
-    124  not granted: another contender holds it, or the time limit has passed although ZooKeeper answers
+    124  not granted: another contender holds it, or the time limit passed while ZooKeeper answered
     125  zkrecipes failed, for example to reach ZooKeeper
     126  the command cannot be run
     127  the command was not found`

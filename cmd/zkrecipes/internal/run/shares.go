@@ -280,7 +280,8 @@ func (v *sharesVerb) start(p recipes.Portion, text string) (code int, ended bool
 	env := []string{pathEnv + "=" + v.path, sharesEnv + "=" + text, tokensEnv + "=" + string(inJSON), sharesFileEnv + "=" + v.file}
 	if v.hangup && signal.Ignored(syscall.SIGHUP) {
 		// Under nohup the command would inherit that HUP is ignored, and continue with numbers
-		// that are given up. It does not inherit a signal that this process catches, and drops.
+		// that are given up. A caught signal is not inherited as ignored, so this process
+		// catches HUP and drops it.
 		signal.Notify(make(chan os.Signal, 1), syscall.SIGHUP)
 	}
 	j, err := v.relay.Start(v.program, v.argv, env, v.life, func() bool { return p.Err() == nil })

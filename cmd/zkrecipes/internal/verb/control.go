@@ -51,9 +51,10 @@ const longestDir = 103 - len("/4194304-ffffffff.new")
 // socketExt ends the name of a socket that listens.
 const socketExt = ".sock"
 
-// controlDirs returns the directories in which sockets can be, the preferred one first. That of
-// the user's runtime is not cleaned by age, as that for temporary files is. But it exists only
-// while the user is logged in, so a process that was started before uses the other one.
+// controlDirs returns the directories in which sockets can be, the preferred one first. The
+// preferred one is the user's runtime directory: the system does not delete old files there, as
+// it does in the directory for temporary files. But it exists only while the user is logged in,
+// so a process that was started before the log-in uses the other one.
 func controlDirs() (dirs []string) {
 	runtime := cmp.Or(os.Getenv("XDG_RUNTIME_DIR"), fmt.Sprintf("/run/user/%d", os.Geteuid()))
 	if info, err := os.Stat(runtime); err == nil && filepath.IsAbs(runtime) && private(info) {
@@ -88,8 +89,8 @@ func checkControlDir(dir string) error {
 	return err
 }
 
-// controlSockets returns the sockets of all processes by their numbers. Those of processes that
-// were killed are among them.
+// controlSockets returns the sockets of all processes by their numbers. The result includes the
+// sockets of killed processes.
 func controlSockets() (map[int][]string, error) {
 	sockets := make(map[int][]string)
 	for _, dir := range controlDirs() {
@@ -246,7 +247,7 @@ func Controlled() ([]int, error) {
 }
 
 // RequestUpgrade makes a zkrecipes replace its plugin, and waits for the result, for timeout at
-// most. A process that was stopped accepts the request and does not answer. 0 is no limit.
+// most. A process that was stopped accepts the request and does not answer. 0 means no limit.
 func RequestUpgrade(ctx context.Context, pid int, timeout time.Duration) (u Upgraded, err error) {
 	ctx, cancel := within(ctx, timeout)
 	defer cancel()

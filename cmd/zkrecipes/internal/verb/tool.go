@@ -66,7 +66,8 @@ func (t *Tool) Load() (hostconfig.Config, error) {
 	return cfg, nil
 }
 
-// log is where log entries go, each with one write. Those of the plugin have texts of servers.
+// log is where log entries go, each with one write. The plugin's entries contain texts of
+// servers.
 func (t *Tool) log() io.Writer {
 	if t.JSON {
 		return printable.Writer(t.Stderr, printable.JSON)

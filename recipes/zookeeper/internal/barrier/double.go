@@ -357,11 +357,11 @@ func (b *doubleBarrier) exists(ctx context.Context, path string) (bool, error) {
 	return true, nil
 }
 
-// ResumeWaiting is Enter for a member that another process of this session has created. The
-// caller has no answer that says that the member had entered when that process ended. The
-// others have counted it since its first Enter. On an error its znode is deleted, as in
-// Enter. joined is called after the member is resumed, before it waits. If its znode is
-// gone, the error matches recipes.ErrRemoved.
+// ResumeWaiting is Enter for a member that another process of this session has created.
+// When that process ended, the caller had no answer that the member had entered. The others
+// have counted it since its first Enter. On an error its znode is deleted, as in Enter.
+// joined is called after the member is resumed, before it waits. If its znode is gone, the
+// error matches recipes.ErrRemoved.
 func (b *doubleBarrier) ResumeWaiting(ctx context.Context, path string, joined func(recipes.Place)) (recipes.Passage, error) {
 	err := b.isMember(path)
 	if err != nil {
@@ -380,7 +380,7 @@ func (b *doubleBarrier) ResumeWaiting(ctx context.Context, path string, joined f
 // the other process has ended before it called joined. If there is none, the error matches
 // recipes.ErrUnsupported.
 func (b *doubleBarrier) ResumeUnannounced(ctx context.Context, guid uuid.UUID, joined func(recipes.Place)) (recipes.Passage, error) {
-	err := b.Session.Sync(ctx, b.Path()) // after it, the other process creates none
+	err := b.Session.Sync(ctx, b.Path()) // after this Sync, the other process creates no znode
 	var names []string
 	if err == nil {
 		names, err = b.line.Names(ctx)

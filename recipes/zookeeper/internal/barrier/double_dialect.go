@@ -19,8 +19,8 @@ import (
 // In the compatibility modes, ready has no data. A member that counts enough members
 // creates it, and every member that waits enters when it is created. This was read in the
 // source of kazoo 2.8.0 and in the classes of Curator 5.4.0. Both count ready as a member.
-// So if a ready was left behind, both let members in too early: Curator at once, and kazoo
-// with one member too few.
+// So if a ready znode was left behind, both let members in too early: Curator at once, and
+// kazoo with one member too few.
 //
 //   - Our members do not count ready. They enter if ready is younger than their own znode,
 //     or if they count enough members themselves. So no member of ours enters by an old
@@ -29,7 +29,7 @@ import (
 //     behind. A member that was counted, but has not read ready by then, waits for the
 //     next round.
 //   - Our members create no znode during a round, that is, while there are both ready and
-//     a member. They delete a ready without members.
+//     a member. They delete a ready znode without members.
 //   - Our members leave when all members of their round are gone. A member of the same
 //     name with a younger znode is of the next round.
 
@@ -86,8 +86,8 @@ func (b *doubleBarrier) nameOf(guid uuid.UUID) string {
 
 func (b *doubleBarrier) readyPath() string { return b.Child(readyName) }
 
-// vacant waits until the current round has ended, and deletes a ready without members. A
-// member that joined while others leave would be taken for one of them.
+// vacant waits until the current round has ended, and deletes a ready znode without
+// members. A member that joined while others leave would be taken for one of them.
 func (b *doubleBarrier) vacant(ctx context.Context) error {
 	return znode.Await(ctx, b.Session, "waiting for the round before to end", func() ([]<-chan struct{}, error) {
 		names, err := b.line.Names(ctx)

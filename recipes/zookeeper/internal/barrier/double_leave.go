@@ -47,8 +47,8 @@ func (p *passage) Leave(ctx context.Context) error {
 	return nil
 }
 
-// leave is the text's Leave among the members of one generation. It ignores a ready that is
-// written in between.
+// leave is the text's Leave among the members of one generation. It ignores a ready znode
+// that is written in between.
 func (p *passage) leave(ctx context.Context) error {
 	return znode.Await(ctx, p.session, "waiting for the others", func() ([]<-chan struct{}, error) {
 		target, err := p.step(ctx)
@@ -104,8 +104,8 @@ func (p *passage) remaining(ctx context.Context) ([]string, error) {
 	return among(entries, p.round.members), err
 }
 
-// clear deletes a ready that the members of the round have left behind. Curator's members
-// do the same when all are gone.
+// clear deletes a ready znode that the members of the round have left behind. Curator's
+// members do the same when all are gone.
 func (p *passage) clear(ctx context.Context) error {
 	if p.barrier.line.Dialect != recipes.Curator {
 		return nil

@@ -93,7 +93,8 @@ func (s script) reply(xid, code int32) {
 	s.receive(binary.BigEndian.AppendUint32(body, uint32(code)))
 }
 
-// handshakeIn completes a handshake that takes d, and returns when it was sent.
+// handshakeIn completes a handshake that takes d, and returns the time at which the handshake
+// was sent.
 func (s script) handshakeIn(d time.Duration) time.Time {
 	s.Helper()
 	at := s.send(connectRequest(int32(scriptTimeout.Milliseconds()), 0, make([]byte, PasswordSize)))

@@ -21,9 +21,9 @@
 //     ([Wire.Shut]). So no request runs in a session that it was not meant for.
 //   - The library waits ten times the receive timeout for a handshake, and without limit for its
 //     body. Here SessionConfig.ConnectTimeout limits the whole handshake.
-//   - The library accepts every answer to its handshake. A session timeout of 0 makes one of its
-//     goroutines panic, and so the process. Here each answer is checked first, and a wrong one costs
-//     one attempt.
+//   - The library accepts every answer to its handshake. A session timeout of 0 causes a
+//     panic in one of its goroutines, which ends the process. Here each answer is checked first, and
+//     a wrong one costs one attempt.
 //   - The library does not report when a request was sent and answered. Here package lease
 //     receives all contacts with the server, and all requests are counted.
 //   - The library reads and writes lastZxid from different goroutines without synchronization.

@@ -33,7 +33,8 @@ func (r *resolver) lookup(ctx context.Context, _ string) ([]string, error) {
 }
 
 // The first name server is dead, and the system waits five seconds before it asks the next one.
-// Look-up, connection and handshake had two seconds together, so no session was ever opened.
+// Two seconds were the limit for look-up, connection and handshake together, so no session was
+// ever opened.
 func TestALookUpHasATimeOfItsOwn(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var waits []error

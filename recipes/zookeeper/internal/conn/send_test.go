@@ -110,7 +110,7 @@ func TestASessionThatIsSparedIsNotClosed(t *testing.T) {
 	})
 }
 
-// ends checks that f fails, and after which time.
+// ends checks that f fails after that time.
 func ends(t *testing.T, what string, after time.Duration, f func() error) {
 	t.Helper()
 	begun := time.Now()

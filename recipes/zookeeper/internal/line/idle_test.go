@@ -18,8 +18,9 @@ import (
 // docs/operating.md has the figure.
 const idleRequests = 10
 
-// An idle hold costs what is recorded, by each strategy. 5,000 holds of different paths cost no more
-// than one. That is more than the number of paths that a session remembers for other purposes.
+// With each strategy, an idle hold costs as many requests as recorded. 5,000 holds of different
+// paths cost no more than one. That is more than the number of paths that a session remembers for
+// other purposes.
 func TestIdleHoldsCostNoMoreThanRecorded(t *testing.T) {
 	for _, tt := range []struct {
 		strategy recipes.Strategy

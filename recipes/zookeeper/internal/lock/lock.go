@@ -139,7 +139,7 @@ func (s *semaphore) forget(ctx context.Context) (forgotten bool, err error) {
 	}
 	switch {
 	case err == nil || errors.Is(err, recipes.ErrNoNode) || errors.Is(err, recipes.ErrUnknownOutcome):
-		return true, nil // entering again finds out
+		return true, nil // the next attempt to enter shows the outcome
 	case errors.Is(err, recipes.ErrNotEmpty) || errors.Is(err, recipes.ErrBadVersion) || errors.Is(err, recipes.ErrAccessDenied):
 		return false, nil
 	}

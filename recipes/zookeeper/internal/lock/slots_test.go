@@ -143,8 +143,8 @@ func TestALeaseThatIsWrittenHasNoNumber(t *testing.T) {
 	})
 }
 
-// A contender is slow to claim, and one behind it has the number first. Its own token is larger,
-// although its znode is older.
+// A contender claims slowly, and the contender behind it gets the number first. The slow one's
+// token is larger, although its znode is older.
 func TestTheTokensOfANumberGrow(t *testing.T) {
 	srv := zktest.Embedded(t)
 	s, other := zktest.Open(t, srv), zktest.Open(t, srv)

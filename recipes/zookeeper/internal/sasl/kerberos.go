@@ -62,9 +62,9 @@ func (f *fetch) stale() bool {
 
 // kerberos returns the exchange with the server on host.
 //
-// gokrb5 takes no context: it waits 5 s for each KDC, by UDP and by TCP. So a goroutine asks, and
-// it may run for longer than ctx and the session. A session has at most one for each server, and
-// its next attempt waits for the same one.
+// gokrb5 takes no context: it waits 5 s for each KDC, by UDP and by TCP. So another goroutine
+// requests the ticket, and may outlive ctx and the session. A session has at most one such
+// goroutine for each server, and the next attempt waits for it.
 func (c *Client) kerberos(ctx context.Context, host string) (Exchange, error) {
 	service := cmp.Or(c.cfg.Service, "zookeeper")
 	if !strings.Contains(service, "/") {

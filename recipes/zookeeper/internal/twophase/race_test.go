@@ -244,7 +244,8 @@ func TestAThrottledAttemptAfterALostReply(t *testing.T) {
 	}
 }
 
-// The coordinator watches a znode in its place too. The site has not voted yet.
+// An operator replaces the znode of a site that has not voted yet. The coordinator watches the
+// new znode too.
 func TestASiteWhoseZnodeWasReplacedVotes(t *testing.T) {
 	zktest.OnVirtualTime(t, func(ctx context.Context, t *testing.T, _ *zkserver.Server, s recipes.Client) {
 		ctx, cancel := context.WithTimeout(ctx, time.Minute)

@@ -10,8 +10,8 @@ import (
 // counts the grant under the name of r: its wait, from this call on, and its end.
 //
 // A recipe calls it where the application's wait begins. The znode of a grant may exist earlier
-// than the grant, and a recipe may hold znodes that are no grant of its own. So Grant.Begin does
-// not count.
+// than the grant, and a recipe may hold znodes that are not grants of its own. So Grant.Begin
+// does not count.
 func Metered[G interface{ OnEnd(func(reason error)) }](ctx context.Context, r Recipe, get func() (G, error)) (none G, _ error) {
 	all, err := MeteredMany(ctx, r, func() ([]G, error) {
 		g, err := get()

@@ -228,8 +228,8 @@ func (m *mirror) retain(found map[string]*mirrored) {
 	m.nodes = found
 }
 
-// read reads what is unknown of one znode. It returns nil if the znode does not exist. The
-// watches last until life is done.
+// read reads those parts of a znode that are not known yet. It returns nil if the znode
+// does not exist. The watches last until life is done.
 func (m *mirror) read(ctx, life context.Context, path string, old *mirrored) (*mirrored, error) {
 	n := &mirrored{}
 	if old != nil {
