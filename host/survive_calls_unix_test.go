@@ -5,8 +5,7 @@ package host_test
 import (
 	"context"
 	"errors"
-	"strings"
-	"sync"
+	"slices"
 	"syscall"
 	"testing"
 	"time"
@@ -15,6 +14,7 @@ import (
 	"github.com/zkrecipes/zkrecipes/internal/testing/must"
 	"github.com/zkrecipes/zkrecipes/internal/zkserver"
 	"github.com/zkrecipes/zkrecipes/recipes"
+	"github.com/zkrecipes/zkrecipes/recipes/zookeeper"
 )
 
 // lockAt returns a session's lock at a path.
@@ -23,80 +23,16 @@ func lockAt(t *testing.T, s recipes.Recipes, path string) recipes.Lock {
 	return must.Get(s.Lock(path, recipes.LockConfig{}))(t)
 }
 
-// cutOff makes the server end the connection instead of carrying out the first transaction
-// below a path. reached is closed when that has happened.
-func (v *surviving) cutOff(below string) (reached <-chan struct{}) {
-	at := make(chan struct{})
-	var once sync.Once
-	v.server.SetFault(func(r zkserver.Request) (f zkserver.Fault) {
-		if r.Op == zkserver.OpMulti && strings.HasPrefix(r.Path, below) {
-			once.Do(func() { f.CloseBefore = true; close(at) })
-		}
-		return f
-	})
-	return at
-}
-
-// TestCallsInFlightWhenAPluginDies: a release that was not carried out is repeated, and a
-// write has an unknown outcome. Calls that begin without a plugin wait for the next one.
-// TestDeathsOfAResumedPlugin covers acquisitions and releases that were carried out.
-func TestCallsInFlightWhenAPluginDies(t *testing.T) {
+// TestASessionIsClosedWithoutAPlugin: Close waits for the next plugin.
+func TestASessionIsClosedWithoutAPlugin(t *testing.T) {
 	t.Parallel()
 	v := survive(t)
-	t.Run("Release", func(t *testing.T) {
-		v := v.in(t)
-		h := v.holds("/l")
-		reached := v.cutOff("/l/lock-")
-		released := begin(func() error { return h.Release(ctx(t)) })
-		closes(t, "the point", reached)
-		v.kill()
-		must.Report(t, <-released)
-		v.nothingLeft("/l")
-	})
-	t.Run("Write", func(t *testing.T) {
-		v := v.in(t)
-		h := v.holds("/l")
-		reached := v.unanswered(func(r zkserver.Request) bool {
-			return r.Op == zkserver.OpMulti && strings.HasPrefix(r.Path, "/l/lock-")
-		})
-		written := begin(func() error { return h.Write(ctx(t), recipes.Create("/written", nil)) })
-		closes(t, "the point", reached)
-		v.exists("/written")
-		v.kill()
-		if err := <-written; !errors.Is(err, recipes.ErrUnknownOutcome) || errors.Is(err, recipes.ErrSessionLost) {
-			t.Errorf("a write that was not answered: %v", err)
-		}
-		if err := h.Write(ctx(t), recipes.Create("/written", nil)); !errors.Is(err, recipes.ErrNodeExists) {
-			t.Errorf("after that: %v", err)
-		}
-		must.Do(t, h.Release(ctx(t)))
-	})
-	t.Run("without a plugin", func(t *testing.T) {
-		v := v.in(t)
-		h, other := v.holds("/l"), v.holds("/other")
-		v.suspend()
-		canceled, cancel := context.WithCancel(ctx(t))
-		cancel()
-		if err := h.Write(canceled, recipes.Create("/never", nil)); !errors.Is(err, context.Canceled) || errors.Is(err, recipes.ErrUnknownOutcome) {
-			t.Errorf("a cancelled write: %v", err)
-		}
-		written := begin(func() error { return h.Write(ctx(t), recipes.Create("/waited", nil)) })
-		released := begin(func() error { return other.Release(ctx(t)) })
-		listed := begin(func() error { _, err := v.session.Contenders(ctx(t), "/l"); return err })
-		v.proceed()
-		must.Report(t, errors.Join(<-written, <-released, <-listed))
-		v.nothingLeft("/other")
-		must.Do(t, h.Release(ctx(t)))
-	})
-	t.Run("Close", func(t *testing.T) { // last, because it closes the session
-		v := v.in(t)
-		v.holds("/l")
-		v.suspend()
-		closed := begin(func() error { return v.session.Close(ctx(t)) })
-		v.proceed()
-		must.Report(t, <-closed)
-		v.nothingLeft("/l")
-	})
+	v.holds("/l")
+	v.suspend()
+	closed := begin(func() error { return v.session.Close(ctx(t)) })
+	v.proceed()
+	must.Report(t, <-closed)
+	v.nothingLeft("/l")
 }
 
 // suspend kills the plugin, and delays the next one until proceed.
@@ -110,26 +46,13 @@ func (v *surviving) suspend() {
 // exists waits until a znode exists.
 func (v *surviving) exists(path string) {
 	v.Helper()
-	eventually(v, func() string { return unless(len(v.nodes(path)) > 0, "%s does not exist", path) })
+	eventually(v, func() string {
+		found := slices.ContainsFunc(v.server.Tree(), func(n zkserver.Node) bool { return n.Path == path })
+		return unless(found, "%s does not exist", path)
+	})
 }
 
 func (v *surviving) proceed() { v.hold.Unlock() }
-
-// TestARevocationWithoutAPlugin: another client requests the revocation while no plugin serves
-// the session. The holder is notified by the next plugin.
-func TestARevocationWithoutAPlugin(t *testing.T) {
-	t.Parallel()
-	v := survive(t)
-	l, _ := v.session.SharedLock("/l", recipes.SharedLockConfig{Revocable: true})
-	h := must.Get(l.AcquireWrite(ctx(t)))(t)
-	revoked := h.Revoked()
-	v.suspend()
-	theirs, _ := v.rival.SharedLock("/l", recipes.SharedLockConfig{})
-	must.Do(t, theirs.Revoke(ctx(t), h.Znode()))
-	v.proceed()
-	closes(t, "Revoked", revoked)
-	must.Report(t, h.Release(ctx(t)))
-}
 
 // TestASessionIsLostAtItsDeadlineHoweverManyPluginsDie: no plugin lives for long enough to
 // resume it. Its holds end before ZooKeeper grants them to another client.
@@ -204,4 +127,49 @@ func TestASessionWithoutAPluginIsClosedWithItsSupervisor(t *testing.T) {
 	if !errors.Is(v.session.Err(), recipes.ErrClosed) {
 		t.Error(v.session.Err())
 	}
+}
+
+// TestAFrozenPluginIsNotReplaced: a frozen plugin could continue at any time. The host's clock
+// ends its sessions before another client is granted their holds.
+func TestAFrozenPluginIsNotReplaced(t *testing.T) {
+	t.Parallel()
+	v := survive(t)
+	short, lostFirst := v.holdsShortly("/l")
+	pid := v.supervisor.Plugin().PID()
+	signal(t, pid, syscall.SIGSTOP)
+	closes(t, "Done", short.Done())
+	if !errors.Is(short.Err(), recipes.ErrDeadline) {
+		t.Error(short.Err())
+	}
+	lostFirst()
+	if p := v.supervisor.Plugin(); p == nil || p.PID() != pid || len(v.changes) > 0 {
+		t.Error("it was replaced")
+	}
+	signal(t, pid, syscall.SIGKILL) // Close would wait for a frozen plugin
+}
+
+// TestATurnEndsWithItsPlugin: without a supervisor the session is lost with the plugin. The turn does not
+// count, and the next holder's is due.
+func TestATurnEndsWithItsPlugin(t *testing.T) {
+	t.Parallel()
+	server := embedded(t)
+	p := must.Get(host.Launch(ctx(t), config(t, "real plugin")))(t)
+	t.Cleanup(func() { _ = p.Close(context.Background()) })
+	turn := func(s recipes.Client) (*recipes.Turn, error) {
+		hold := must.Get(lockAt(t, s, "/turns").Acquire(ctx(t)))(t)
+		return recipes.OncePer(ctx(t), hold, must.Get(s.Configuration("/turns"))(t), time.Hour)
+	}
+	open := func(o recipes.Opener) recipes.Client {
+		s := must.Get(o(ctx(t), recipes.SessionConfig{Servers: []string{server.Addr()}, SessionTimeout: longTimeout}))(t)
+		t.Cleanup(func() { _ = s.Close(context.Background()) })
+		return s
+	}
+	dying := open(p.Open)
+	begun := must.Get(turn(dying))(t)
+	signal(t, p.PID(), syscall.SIGKILL)
+	if err := begun.Count(ctx(t)); !errors.Is(err, recipes.ErrNotHeld) {
+		t.Errorf("error %v; want ErrNotHeld", err)
+	}
+	server.ExpireSession(dying.ID())
+	must.Get(turn(open(zookeeper.Open)))(t)
 }

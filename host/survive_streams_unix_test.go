@@ -9,7 +9,6 @@ import (
 	"testing"
 	"time"
 
-	"github.com/zkrecipes/zkrecipes/internal/zkserver"
 	"github.com/zkrecipes/zkrecipes/recipes"
 )
 
@@ -118,15 +117,6 @@ var streams = []stream{
 			return m.Update(ctx, fmt.Append(nil, n))
 		}
 	}},
-}
-
-// reads reports whether a request is a read.
-func reads(r zkserver.Request) bool {
-	switch r.Op {
-	case zkserver.OpGetData, zkserver.OpGetChildren, zkserver.OpGetChildren2, zkserver.OpExists:
-		return true
-	}
-	return false
 }
 
 // observed is an open watch.

@@ -6,12 +6,9 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"strings"
-	"sync"
 	"testing"
 
 	"github.com/zkrecipes/zkrecipes/internal/testing/must"
-	"github.com/zkrecipes/zkrecipes/internal/zkserver"
 	"github.com/zkrecipes/zkrecipes/recipes"
 )
 
@@ -57,13 +54,13 @@ func (p *parties) await(who string, wait func(context.Context) (recipes.Decision
 }
 
 // TestATransactionSurvivesItsPlugin kills the plugin after each step, and while the session waits.
-// Both sites get the decision to commit.
+// Both sites get the decision to commit. There is a real server if one was found.
 func TestATransactionSurvivesItsPlugin(t *testing.T) {
 	t.Parallel()
-	v := survive(t)
+	v, run := surviveReal(t)
 	var all []*parties
 	for _, variant := range recipes.Variants() {
-		path := "/" + string(variant)
+		path := "/" + string(variant) + run
 		all = append(all, &parties{surviving: v, variant: variant, tx: transactionAt(t, v.session, path, variant), other: transactionAt(t, v.rival, path, variant)})
 	}
 	for _, step := range []struct {
@@ -120,143 +117,4 @@ func TestATransactionSurvivesItsPlugin(t *testing.T) {
 			t.Errorf("%s: done again, in another plugin: %v", p.variant, err)
 		}
 	}
-	v.nothingLeft("")
-}
-
-// unanswered withholds the reply to the plugin's next request that matches. reached is closed
-// when that request has arrived. The server carries it out unless the plugin dies first.
-func (v *surviving) unanswered(match func(zkserver.Request) bool) (reached <-chan struct{}) {
-	at, never := make(chan struct{}), make(chan struct{})
-	v.Cleanup(func() { close(never) })
-	var once sync.Once
-	v.server.SetFault(func(r zkserver.Request) (f zkserver.Fault) {
-		if r.SessionID == v.session.ID() && match(r) {
-			once.Do(func() { f.HoldReply = never; close(at) })
-		}
-		return f
-	})
-	return at
-}
-
-func isMulti(r zkserver.Request) bool { return r.Op == zkserver.OpMulti }
-
-// TestCoordinateIsNotRepeatedForAnotherTransaction: the transaction has ended, and another
-// client has begun a new one at the path.
-func TestCoordinateIsNotRepeatedForAnotherTransaction(t *testing.T) {
-	t.Parallel()
-	v := survive(t)
-	for _, begun := range []bool{true, false} {
-		t.Run(fmt.Sprintf("begun by this session: %v", begun), func(t *testing.T) {
-			v, path := v.in(t), fmt.Sprint("/tx-", begun)
-			tx, other := transactionAt(t, v.session, path, ""), transactionAt(t, v.rival, path, "")
-			first := other
-			if begun {
-				first = tx
-			}
-			must.Do(t, first.Begin(ctx(t), nil, "theirs"))
-			theirs := must.Get(other.Join(ctx(t), "theirs"))(t)
-			must.Do(t, theirs.Vote(ctx(t), recipes.VoteCommit))
-			reached := v.unanswered(isMulti)
-			coordinated := begin(func() error { _, err := tx.Coordinate(ctx(t)); return err })
-			closes(t, "the decision", reached)
-			v.exists(path + "/decision")
-			v.suspend()
-			v.server.SetFault(nil)
-			if d, err := theirs.Wait(ctx(t)); err != nil || !d.Commit {
-				t.Errorf("%+v, %v", d, err)
-			}
-			must.Do(t, theirs.Done(ctx(t)))
-			must.Do(t, other.Begin(ctx(t), nil, "another"))
-			v.proceed()
-			want := recipes.ErrUnknownOutcome
-			if begun {
-				want = recipes.ErrNoTransaction
-			}
-			if err := <-coordinated; !errors.Is(err, want) || errors.Is(err, context.DeadlineExceeded) {
-				t.Errorf("Coordinate: %v", err)
-			}
-			if status, err := other.Status(ctx(t)); err != nil || !status.Coordinated || status.Decision != nil {
-				t.Errorf("the other one: %+v, %v", status, err)
-			}
-		})
-	}
-}
-
-// TestACanceledCoordinatorIsReplaced: a waiting site becomes the coordinator, whenever the
-// call was cancelled. The plugin that should have deleted the coordinator's znode may have
-// died.
-func TestACanceledCoordinatorIsReplaced(t *testing.T) {
-	t.Parallel()
-	v := survive(t)
-	for i, when := range []string{"before its plugin died", "without a plugin", "while it was resumed"} {
-		t.Run(when, func(t *testing.T) {
-			v, path := v.in(t), fmt.Sprint("/tx-", i)
-			tx, other := transactionAt(t, v.session, path, ""), transactionAt(t, v.rival, path, "")
-			must.Do(t, tx.Begin(ctx(t), nil, "theirs"))
-			theirs := must.Get(other.Join(ctx(t), "theirs"))(t)
-			canceled, cancel := context.WithCancel(ctx(t))
-			coordinate := func() error { _, err := tx.Coordinate(canceled); return err }
-			cancels := func(failed <-chan error) {
-				cancel()
-				if err := <-failed; !errors.Is(err, context.Canceled) {
-					t.Error(err)
-				}
-			}
-			switch p := v.supervisor.Plugin(); when {
-			case "before its plugin died":
-				counting := v.unanswered(func(r zkserver.Request) bool { return r.Path == path+"/decision" })
-				failed := begin(coordinate)
-				closes(t, "Coordinate", counting)
-				v.refuseDeletes()
-				cancels(failed)
-				v.diesRefused()
-				v.proceed()
-			case "without a plugin":
-				v.suspend()
-				cancels(begin(coordinate))
-				v.proceed()
-			case "while it was resumed":
-				v.suspend()
-				closes(t, "Exited", p.Exited())
-				hold, resuming := make(chan struct{}), make(chan struct{})
-				var once sync.Once
-				v.server.SetFault(func(r zkserver.Request) (f zkserver.Fault) {
-					if r.SessionID == v.session.ID() && r.Op == zkserver.OpGetEphemerals { // DropRest: no plugin serves the session yet
-						f.HoldReply = hold
-						once.Do(func() { close(resuming) })
-					}
-					return f
-				})
-				failed := begin(coordinate)
-				v.proceed()
-				closes(t, "DropRest", resuming)
-				cancels(failed)
-				v.server.SetFault(nil)
-				close(hold)
-			}
-			must.Do(t, theirs.Vote(ctx(t), recipes.VoteCommit))
-			if d, err := theirs.Wait(ctx(t)); err != nil || !d.Commit {
-				t.Errorf("%+v, %v", d, err)
-			}
-		})
-	}
-}
-
-// TestASiteWhoseZnodeWasDeletedWithoutAPlugin: its vote fails, and the session continues.
-func TestASiteWhoseZnodeWasDeletedWithoutAPlugin(t *testing.T) {
-	t.Parallel()
-	v := survive(t)
-	tx := transactionAt(t, v.session, "/tx", recipes.OwnNodes)
-	must.Do(t, tx.Begin(ctx(t), nil, "it"))
-	it := must.Get(tx.Join(ctx(t), "it"))(t)
-	v.suspend()
-	v.remove("/tx/s_it")
-	v.proceed()
-	if err := it.Vote(ctx(t), recipes.VoteCommit); !errors.Is(err, recipes.ErrNotHeld) || errors.Is(err, recipes.ErrNoTransaction) || strings.Contains(err.Error(), "membership") {
-		t.Errorf("its vote: %v", err)
-	}
-	if d, err := tx.Coordinate(ctx(t)); err != nil || d.Commit {
-		t.Errorf("decided %+v, %v", d, err)
-	}
-	must.Report(t, v.session.Err())
 }

@@ -5,14 +5,16 @@ package host_test
 import (
 	"context"
 	"errors"
-	"slices"
 	"strings"
 	"sync"
 	"syscall"
 	"testing"
 	"time"
 
+	"github.com/google/uuid"
+
 	"github.com/zkrecipes/zkrecipes/host"
+	"github.com/zkrecipes/zkrecipes/internal/testing/ensembletest"
 	"github.com/zkrecipes/zkrecipes/internal/testing/must"
 	"github.com/zkrecipes/zkrecipes/internal/zkserver"
 	"github.com/zkrecipes/zkrecipes/recipes"
@@ -32,13 +34,6 @@ type surviving struct {
 	hold       *sync.Mutex    // blocks restarts while it is held
 }
 
-// in returns v for a subtest.
-func (v *surviving) in(t *testing.T) *surviving {
-	sub := *v
-	sub.T = t
-	return &sub
-}
-
 // embedded starts an in-process server.
 func embedded(t *testing.T) *zkserver.Server {
 	t.Helper()
@@ -53,6 +48,18 @@ func survive(t *testing.T) *surviving {
 	v := surviveAt(t, []string{server.Addr()})
 	v.server = server
 	return v
+}
+
+// surviveReal is survive with a real server, if one was found. run is new for each call: the real server
+// has the znodes of earlier runs.
+func surviveReal(t *testing.T) (v *surviving, run string) {
+	t.Helper()
+	if ensembletest.Found() {
+		v = surviveAt(t, ensembletest.Shared(t).Addrs())
+	} else {
+		v = survive(t)
+	}
+	return v, "-" + uuid.NewString()
 }
 
 func surviveAt(t *testing.T, servers []string) *surviving {
@@ -154,49 +161,4 @@ func (v *surviving) nothingLeft(below string) {
 	if left := ephemerals(v.server, below); len(left) > 0 {
 		v.Errorf("left: %q", left)
 	}
-}
-
-// TestSharesOutliveTheirPlugin: the numbers stay with their tokens. The next plugin's member still
-// assigns, gives up numbers and takes others.
-func TestSharesOutliveTheirPlugin(t *testing.T) {
-	t.Parallel()
-	v := survive(t)
-	join := func(s recipes.Client) recipes.Portion {
-		return must.Get(must.Get(s.Shares("/shares", 4, recipes.SharesConfig{}))(t).Join(ctx(t)))(t)
-	}
-	receive := func(p recipes.Portion, n int) (list []recipes.Share) {
-		t.Helper()
-		for len(list) != n {
-			select {
-			case list = <-p.Changes():
-			case <-ctx(t).Done():
-				t.Fatalf("it owns %d numbers; want %d", len(list), n)
-			}
-		}
-		return list
-	}
-	mine := join(v.session)
-	before := receive(mine, 4)
-	v.kill()
-	for _, share := range before {
-		must.Do(t, share.Write(ctx(t)))
-	}
-	theirs := join(v.rival) // the member of the next plugin assigns
-	moved := receive(theirs, 2)
-	for _, share := range receive(mine, 2) {
-		if !slices.Contains(before, share) {
-			t.Errorf("number %d has another hold", share.Number())
-		}
-	}
-	v.kill()
-	must.Do(t, theirs.Leave(ctx(t)))
-	for _, share := range receive(mine, 4) {
-		must.Do(t, share.Write(ctx(t)))
-		if i := slices.IndexFunc(moved, func(m recipes.Share) bool { return m.Number() == share.Number() }); i >= 0 && share.Token() <= moved[i].Token() {
-			t.Errorf("number %d came back with the token %v, after %v", share.Number(), share.Token(), moved[i].Token())
-		}
-	}
-	v.kill()
-	must.Do(t, mine.Leave(ctx(t)))
-	v.nothingLeft("/shares")
 }

@@ -151,6 +151,11 @@ func doubleBarrierOperations() (all []operation) {
 			all = append(all,
 				operation{"DoubleBarrier.Enter" + named, func(s *stage) doing { return s.entering(d, first) }},
 				operation{"Passage.Leave" + named, func(s *stage) doing { return s.leaving(d, first) }},
+				operation{"Passage.Leave, given up" + named, func(s *stage) doing { // the other member leaves all the same
+					do := s.leaving(d, first)
+					do.act = givenUp(do.act, func(context.Context) error { return nil })
+					return do
+				}},
 			)
 		}
 		inside := func(s *stage, in recipes.Client) recipes.Passage {
@@ -174,7 +179,13 @@ func doubleBarrierOperations() (all []operation) {
 				},
 			}
 		})
-		one("DoubleBarrier.Enter", func(s *stage) doing { return doing{act: enter(s, 1)} })
+		one("DoubleBarrier.Enter", func(s *stage) doing {
+			return doing{
+				act:      enter(s, 1),
+				happened: func() bool { return s.present(stagePath + "/ready") }, // it keeps others out while the member is inside
+				harmless: true,
+			}
+		})
 		if d == recipes.ZooKeeper {
 			one("DoubleBarrier.Enter, after a generation", func(s *stage) doing {
 				p := inside(s, s.victim)

@@ -9,6 +9,8 @@ import (
 	"time"
 
 	"github.com/zkrecipes/zkrecipes/internal/testing/must"
+	"github.com/zkrecipes/zkrecipes/internal/testing/zktest"
+	"github.com/zkrecipes/zkrecipes/internal/zkserver"
 	"github.com/zkrecipes/zkrecipes/recipes"
 )
 
@@ -204,6 +206,7 @@ func lineOperations() (all []operation) {
 			}})
 		}
 	}
+	all = append(all, lostGrants()...)
 	return append(all, operation{"Grant.Write, a hold", func(s *stage) doing {
 		h := must.Get(s.lock(s.victim, recipes.LockConfig{}).Acquire(s.ctx))(s.T)
 		return doing{
@@ -215,6 +218,52 @@ func lineOperations() (all []operation) {
 			end:      func() error { return h.Release(s.ctx) },
 		}
 	}}, turnOperation("OncePer, a first turn", false), turnOperation("Turn.Count, a turn", true))
+}
+
+// lostGrants are the operations in which another client deletes the znode of a grant, and may create
+// it again while no plugin runs, or writes to it.
+func lostGrants() (all []operation) {
+	lost := func(w way, how string, happen func(s *stage, znode string) error) {
+		all = append(all, operation{"Grant.Write, " + w.Method + ", whose znode is " + how, func(s *stage) doing {
+			mine := must.Get(s.get(s.ctx, w, s.victim, false))(s.T)
+			const other = stagePath + "-other"
+			return doing{
+				act: func(ctx context.Context) error {
+					mine.Done()
+					time.Sleep(time.Millisecond) // virtual: the plugin watches
+					if _, err := s.victim.Contenders(ctx, other); err != nil {
+						return err
+					}
+					return ended(mine)(ctx)
+				},
+				happen: func() error { return happen(s, mine.Znode()) },
+				deaths: []meddling{{name: "its znode is created again", at: func(r zkserver.Request) bool { return r.Path == other }, do: func() error {
+					return errors.Join(s.remove(mine.Znode()), zktest.BarrierAt(s.T, s.other, mine.Znode()).Set(s.ctx, []byte("theirs")))
+				}, then: func() {
+					if n := s.node(mine.Znode()); n == nil || string(n.Data) != "theirs" || n.Stat.Version != 0 {
+						s.Errorf("the znode that another client has created is %+v", n)
+					}
+				}}},
+			}
+		}})
+	}
+	seen := map[string]bool{}
+	for _, w := range ways(held) {
+		if seen[w.Method] {
+			continue
+		}
+		seen[w.Method] = true
+		lost(w, "deleted", (*stage).remove)
+		if w.Method == "Slots.Acquire" { // its number is in the data
+			lost(w, "written", func(s *stage, znode string) error {
+				if err := s.write(znode, "x"); !errors.Is(err, recipes.ErrNoNode) { // the session may have ended
+					return err
+				}
+				return nil
+			})
+		}
+	}
+	return all
 }
 
 // turnOperation asks for a turn of a period, or counts one.
@@ -257,14 +306,32 @@ func (st blockedWay) free(method string, try bool) operation {
 	}}
 }
 
-// between makes the victim wait behind a holder, and another contender behind the victim.
+// between makes the victim wait behind a holder, and another contender behind the victim. A victim with
+// a plugin calls its session when it has joined, and keeps its place.
 func (st blockedWay) between(s *stage) doing {
 	third := s.session()
 	release, _, err := st.fill(s.ctx, s)
 	s.ok(err)
+	w, joined := st.way, make(chan recipes.Place, 2)
+	if s.host != nil && w.Kind != "" {
+		w.options.Joined = func(p recipes.Place) {
+			joined <- p
+			_, err := s.victim.Contenders(s.ctx, "/other")
+			s.fails("a call when it has joined", err)
+		}
+	}
 	var mine *heldGrant
 	return doing{
-		act: func(ctx context.Context) (err error) { mine, err = s.get(ctx, st.way, s.victim, false); return err },
+		act: func(ctx context.Context) (err error) {
+			joined = make(chan recipes.Place, 2)
+			if mine, err = s.get(ctx, w, s.victim, false); w.options.Joined == nil || err != nil {
+				return err
+			}
+			if p := <-joined; len(joined) > 0 || st.keepsPlace() && p.Znode != mine.Znode() {
+				s.Errorf("joined as %s, granted as %s, and joined %d times more", p.Znode, mine.Znode(), len(joined))
+			}
+			return nil
+		},
 		happen: func() error {
 			s.start(func(ctx context.Context) error {
 				behind, err := s.get(ctx, st.way, third, false)
@@ -278,6 +345,13 @@ func (st blockedWay) between(s *stage) doing {
 		end:   func() error { return errors.Join(mine.stillHeld(s.ctx), s.giveBack(s.ctx, mine)) },
 		after: func() error { s.started.Wait(); return st.turn(s) },
 	}
+}
+
+// keepsPlace reports whether a contender is granted by the znode with which it has joined, also in
+// another plugin. A priority lock is claimed by another znode. Another library's permit is too, and a
+// plugin does not resume its waiter.
+func (w way) keepsPlace() bool {
+	return w.Kind != recipes.KindPriorityLock && (w.Kind != recipes.KindSemaphore || w.options.Dialect == "")
 }
 
 // shown shows contenders without the fields that differ from run to run.

@@ -2,6 +2,7 @@ package zookeeper_test
 
 import (
 	"errors"
+	"sync"
 	"testing"
 
 	"github.com/zkrecipes/zkrecipes/internal/testing/zktest"
@@ -46,6 +47,60 @@ func (o operation) isMeddledWith(t *testing.T, i int) (more bool) {
 			s.Errorf("%s: the error is %v; want %v", m.name, err, m.want)
 		}
 		s.srv.SetFault(nil)
+		if m.then != nil {
+			m.then()
+		}
+		s.started.Wait()
+	})
+	return more
+}
+
+// The plugin of a call is killed, and another client makes a change before the next one serves. The
+// call continues, or its error says what has changed.
+func TestChangesBetweenTwoPlugins(t *testing.T) {
+	for _, o := range operations() {
+		t.Run(o.name, func(t *testing.T) {
+			t.Parallel()
+			for i := 0; o.isMeddledWithWithoutAPlugin(t, i); i++ {
+			}
+		})
+	}
+}
+
+// isMeddledWithWithoutAPlugin runs the operation with its i-th death, and returns false if it has none.
+func (o operation) isMeddledWithWithoutAPlugin(t *testing.T, i int) (more bool) {
+	onPluginStage(t, func(s *stage) {
+		do := o.prepare(s)
+		if more = i < len(do.deaths); !more {
+			return
+		}
+		m := do.deaths[i]
+		killed := make(chan struct{})
+		var once sync.Once
+		s.srv.SetFault(func(r zkserver.Request) (f zkserver.Fault) {
+			if r.SessionID == s.victim.ID() && m.at(r) {
+				once.Do(func() {
+					s.refuse.Store(true) // so no plugin resumes the session
+					s.kill()
+					close(killed)
+				})
+				f.DropReply = true
+			}
+			return f
+		})
+		acted := zktest.GoDo(s.ctx, do.act)
+		select {
+		case <-killed:
+		case err := <-acted:
+			s.Fatalf("%s: the case was not met: %v", m.name, err)
+		}
+		calm()
+		s.srv.SetFault(nil)
+		s.fails(m.name, m.do())
+		s.refuse.Store(false)
+		if err := <-acted; !errors.Is(err, m.want) {
+			s.Errorf("%s: the error is %v; want %v", m.name, err, m.want)
+		}
 		if m.then != nil {
 			m.then()
 		}

@@ -28,7 +28,7 @@ import (
 //	operation_outcomes_test.go  the end of a session or a context while a write has no answer
 //	operation_waits_test.go     the awaited event happens before each request
 //	operation_denied_test.go    a permission is missing
-//	operation_between_test.go   another client is faster between two requests
+//	operation_between_test.go   another client is faster between two requests, or between two plugins
 //
 // A new recipe adds operations, in a file of its own.
 type operation struct {
@@ -61,6 +61,7 @@ type doing struct {
 
 	denied  []denial
 	between []meddling
+	deaths  []meddling // between two plugins: the first one is killed at the request
 }
 
 func operations() []operation {
@@ -84,7 +85,8 @@ type stage struct {
 	ctx           context.Context // ends if the operation hangs
 	srv           *zkserver.Server
 	host          *supervised.Host // of the victim; nil: the victim has no plugin
-	refuse        atomic.Bool      // dial refuses connections
+	killed        atomic.Bool
+	refuse        atomic.Bool // dial refuses connections
 	victim, other recipes.Client
 	started       sync.WaitGroup
 	expires       bool // the server expires the victim's session, which notices it later
@@ -141,7 +143,10 @@ func (s *stage) open(open recipes.Opener) recipes.Client {
 }
 
 // kill kills the plugin of the victim.
-func (s *stage) kill() { s.host.Kill() }
+func (s *stage) kill() {
+	s.killed.Store(true)
+	s.host.Kill()
+}
 
 // calm waits until all background work is done. The pauses between retries add up to less
 // than this second of virtual time.
@@ -292,6 +297,18 @@ func (s *stage) owned() (paths []string) {
 // sole drops the result of a call, and keeps its error.
 func sole[T any](call func(context.Context) (T, error)) func(context.Context) error {
 	return func(ctx context.Context) error { _, err := call(ctx); return err }
+}
+
+// givenUp is a call that is not repeated after it was cancelled; then is called instead.
+func givenUp(call, then func(context.Context) error) func(context.Context) error {
+	var err error
+	return func(ctx context.Context) error {
+		if errors.Is(err, context.Canceled) {
+			return then(ctx)
+		}
+		err = call(ctx)
+		return err
+	}
 }
 
 // asking builds an operation that only reads.

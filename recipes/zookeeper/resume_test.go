@@ -4,8 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"reflect"
-	"strings"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -59,32 +57,6 @@ func TestDropRestIsRepeated(t *testing.T) {
 	}
 }
 
-// A resumed delivery has the same element and attempt. It can be acknowledged or returned.
-func TestADeliveryIsResumed(t *testing.T) {
-	srv := zktest.Embedded(t)
-	ctx, s := zktest.Bounded(t), zktest.Open(t, srv)
-	at := func(s recipes.Client) recipes.PriorityQueue {
-		return must.Get(s.PriorityQueue("/q", recipes.QueueConfig{}))(t)
-	}
-	if _, err := at(s).Put(ctx, 7, []byte("data")); err != nil {
-		t.Fatal(err)
-	}
-	must.Do(t, must.Get(at(s).Receive(ctx))(t).Return(ctx))
-	had := must.Get(at(s).Receive(ctx))(t)
-	s = zktest.Move(t, srv.Addr(), s)
-	taken := must.Get(at(s).(zktest.Taker[recipes.Delivery]).Resume(ctx, had.Znode(), had.Token()))(t)
-	if !reflect.DeepEqual(taken.Element(), had.Element()) || taken.Attempt() != 2 {
-		t.Errorf("%+v, attempt %d; it was %+v", taken.Element(), taken.Attempt(), had.Element())
-	}
-	must.Do(t, s.(zktest.Movable).DropRest(ctx))
-	must.Do(t, taken.Ack(ctx))
-	for _, node := range srv.Tree() {
-		if strings.HasSuffix(node.Path, "/"+string(had.Element().ID)) {
-			t.Errorf("%s is still there", node.Path)
-		}
-	}
-}
-
 // If another client has written to the element since the claim, its delivery is not resumed.
 func TestADeliveryThatWasChangedIsNotResumed(t *testing.T) {
 	srv := zktest.Embedded(t)
@@ -107,51 +79,6 @@ func eachWay(t *testing.T, in technique, test func(t *testing.T, addr, path stri
 		for i, w := range ways(in) {
 			t.Run(w.Name, func(t *testing.T) { test(t, addr, fmt.Sprintf("%s-%d", path, i), w) })
 		}
-	})
-}
-
-func TestHoldsAreResumed(t *testing.T) {
-	eachWay(t, held, func(t *testing.T, addr, path string, w way) {
-		ctx, other := zktest.Bounded(t), zktest.OpenAt(t, addr)
-		first := zktest.OpenAt(t, addr)
-		held := must.Get(w.at(t, first, path).Get(ctx))(t)
-		zktest.GuardedWrite(t, held, path+"-before")
-
-		second := zktest.Move(t, addr, first)
-		if err := held.Err(); !errors.Is(err, recipes.ErrNotHeld) {
-			t.Errorf("in the process that has detached the session, Err is %v", err)
-		}
-		taken := must.Get(w.at(t, second, path).Resume(ctx, held.Znode(), held.Token()))(t)
-		must.Do(t, second.(zktest.Movable).DropRest(ctx))
-		if taken.Token() != held.Token() || taken.Znode() != held.Znode() || taken.Err() != nil {
-			t.Errorf("resumed %s with token %d (%v); want %s with %d", taken.Znode(), taken.Token(), taken.Err(), held.Znode(), held.Token())
-		}
-		if try := w.rivals().at(t, other, path).Try; try != nil {
-			if g, err := try(ctx); err == nil {
-				t.Errorf("another session was granted %s beside it", g.Znode())
-			}
-		}
-		zktest.GuardedWrite(t, taken, path+"-after")
-		select {
-		case <-taken.Done():
-			t.Errorf("lost: %v", taken.Err())
-		default:
-		}
-
-		// The resumed hold has the identity of its session, so its release hands the lock off.
-		var granted <-chan zktest.Outcome[recipes.Grant]
-		lock := w.Name == "lock by handoff"
-		if lock {
-			_, granted = w.start(ctx, other, path)
-		}
-		must.Do(t, w.GiveBack(ctx, taken))
-		if lock {
-			must.Do(t, (<-granted).Err)
-			if stats := must.Get(other.Stats(ctx))(t); stats.Handoffs != 1 {
-				t.Errorf("%d handoffs: the waiter has listed the line", stats.Handoffs)
-			}
-		}
-		must.Report(t, second.Close(ctx))
 	})
 }
 
@@ -249,31 +176,6 @@ func TestAReaderBehindAWriterIsResumedIfItWasGranted(t *testing.T) {
 			t.Errorf("the writer has downgraded: %v; the reader: %v", downgraded, err)
 		}
 	}
-}
-
-// The callers of contenders that are not resumed have ended with their process. Such
-// contenders would block the wait queue.
-func TestTheRestIsDropped(t *testing.T) {
-	zktest.Everywhere(t, func(t *testing.T, addr, dropped string) {
-		ctx, s, holder := zktest.Bounded(t), zktest.OpenAt(t, addr), zktest.OpenAt(t, addr)
-		held := must.Get(must.Get(holder.Lock(dropped, recipes.LockConfig{}))(t).Acquire(ctx))(t)
-		kept := must.Get(must.Get(s.Lock(dropped+"-kept", recipes.LockConfig{}))(t).Acquire(ctx))(t)
-		zktest.GuardedWrite(t, kept, dropped+"-by-kept")
-		wayTo("lock", "").start(ctx, s, dropped)
-
-		s = zktest.Move(t, addr, s)
-		lock := must.Get(s.Lock(dropped+"-kept", recipes.LockConfig{}))(t).(zktest.Taker[recipes.Hold])
-		taken := must.Get(lock.Resume(ctx, kept.Znode(), kept.Token()))(t)
-		must.Do(t, s.(zktest.Movable).DropRest(ctx))
-		line := must.Get(must.Get(holder.Lock(dropped, recipes.LockConfig{}))(t).Contenders(ctx))(t)
-		if len(line) != 1 || line[0].Znode != held.Znode() {
-			t.Errorf("the wait queue is %+v", line)
-		}
-		if err := taken.Write(ctx); err != nil {
-			t.Errorf("the resumed hold: %v", err)
-		}
-		must.Get(must.Get(s.Lock(dropped+"-new", recipes.LockConfig{}))(t).Acquire(ctx))(t)
-	})
 }
 
 // A writer that has claimed a priority lock still waits for the readers that hold it. So it is

@@ -3,7 +3,6 @@ package zookeeper_test
 import (
 	"context"
 	"errors"
-	"fmt"
 	"runtime"
 	"testing"
 
@@ -34,86 +33,9 @@ func (w way) proceed(ctx context.Context, s recipes.Client, path, znode string) 
 	return zktest.Go(ctx, func(ctx context.Context) (recipes.Grant, error) { return w.resumeWaiting(ctx, s, path, znode) })
 }
 
-// Three contend. The session of the second one is moved, and its contender keeps its place. It is
-// granted after DropRest or before it. DropRest keeps what was acquired since the resume: the
-// acknowledgement of a leader, and the other znode that a priority lock has created for the grant.
-func TestAWaiterKeepsItsPlaceInLine(t *testing.T) {
-	eachWay(t, moved, func(t *testing.T, addr, path string, w way) {
-		for _, early := range []bool{false, true} { // it is granted before DropRest
-			path := fmt.Sprintf("%s-%v", path, early)
-			ctx, first, second, third := zktest.Bounded(t), zktest.OpenAt(t, addr), zktest.OpenAt(t, addr), zktest.OpenAt(t, addr)
-			_, granted := w.start(ctx, first, path)
-			must.Do(t, (<-granted).Err)
-			znode, _ := w.start(ctx, second, path)
-			_, last := w.start(ctx, third, path)
-
-			second = zktest.Move(t, addr, second)
-			next := w.proceed(ctx, second, path, znode)
-			for !wasResumed(second, znode) {
-				runtime.Gosched()
-			}
-			if _, err := w.resumeWaiting(ctx, second, path, znode); !errors.Is(err, recipes.ErrInvalid) {
-				t.Errorf("a second one at the same place: %v", err)
-			}
-			if !early {
-				must.Do(t, second.(zktest.Movable).DropRest(ctx))
-			}
-			must.Do(t, first.Close(ctx))
-			var won zktest.Outcome[recipes.Grant]
-			select {
-			case won = <-next:
-			case e := <-last:
-				t.Fatalf("the third was granted first: %v", e)
-			}
-			must.Do(t, won.Err)
-			leader, leads := won.Got.(recipes.Leadership)
-			if leads {
-				must.Do(t, leader.Acknowledge(ctx, nil))
-			}
-			if early {
-				must.Do(t, second.(zktest.Movable).DropRest(ctx))
-			}
-			zktest.GuardedWrite(t, won.Got, path+"-written")
-			if leads {
-				e := must.Get(second.Election(path, recipes.ElectionConfig{}))(t)
-				if l := must.Get(e.Leader(ctx))(t); !l.Acknowledged {
-					t.Error("the acknowledgement is gone")
-				}
-			}
-			must.Do(t, second.Close(ctx))
-			if e := <-last; e.Err != nil || e.Got.Token() <= won.Got.Token() {
-				t.Errorf("the third: %+v after token %d", e, won.Got.Token())
-			}
-		}
-	})
-}
-
 // wasResumed reports whether the session has resumed the znode.
 func wasResumed(s recipes.Client, znode string) bool {
 	return s.(interface{ WasResumed(string) bool }).WasResumed(znode)
-}
-
-// A contender may be granted just before its process ends, so that its host gets no answer. The
-// host resumes it as a waiter, and it returns the same grant.
-func TestAWaiterWhoseTurnHasComeIsGranted(t *testing.T) {
-	eachWay(t, moved, func(t *testing.T, addr, path string, w way) {
-		ctx, first, second := zktest.Bounded(t), zktest.OpenAt(t, addr), zktest.OpenAt(t, addr)
-		_, granted := w.start(ctx, first, path)
-		<-granted
-		znode, turn := w.start(ctx, second, path)
-		must.Do(t, first.Close(ctx))
-		had := <-turn
-		if had.Err != nil {
-			t.Fatal(had.Err)
-		}
-		second = zktest.Move(t, addr, second)
-		again := <-w.proceed(ctx, second, path, znode)
-		if again.Err != nil || again.Got.Token() != had.Got.Token() || again.Got.Znode() != had.Got.Znode() {
-			t.Fatalf("resumed %+v; want %s with token %d", again, had.Got.Znode(), had.Got.Token())
-		}
-		must.Do(t, second.(zktest.Movable).DropRest(ctx))
-		zktest.GuardedWrite(t, again.Got, path+"-written")
-	})
 }
 
 // A session that has resumed a waiter treats the path as busy. So its next contender does not

@@ -66,6 +66,17 @@ func (s *stage) finish(commit bool, sites ...recipes.Site) error {
 
 func transactionOperations() (all []operation) {
 	decision := func(s *stage) func() bool { return func() bool { return s.present(stagePath + "/decision") } }
+	// replaced has the sites finish, and another client begin another transaction at the path.
+	replaced := func(s *stage, want error, commit bool, sites ...recipes.Site) []meddling {
+		another := s.transaction(s.other, "")
+		return []meddling{{name: "another transaction begins", at: zktest.Op(zkserver.OpMulti), do: func() error {
+			return errors.Join(s.finish(commit, sites...), another.Begin(s.ctx, nil, "another"))
+		}, want: want, then: func() {
+			if status, err := another.Status(s.ctx); err != nil || !status.Coordinated || status.Decision != nil {
+				s.Errorf("the other transaction: %+v, %v", status, err)
+			}
+		}}}
+	}
 	for _, v := range recipes.Variants() {
 		// begun returns a transaction that the session has begun.
 		begun := func(s *stage, in recipes.Client, names ...string) recipes.Transaction {
@@ -108,6 +119,7 @@ func transactionOperations() (all []operation) {
 					act:      deciding(tx.Coordinate, commit),
 					happened: decision(s),
 					denied:   []denial{{znode: stagePath, perms: noCreate}},
+					deaths:   replaced(s, recipes.ErrNoTransaction, commit, one, two),
 					after:    func() error { return s.finish(commit, one, two) },
 				}
 			})
@@ -117,6 +129,17 @@ func transactionOperations() (all []operation) {
 				commit := vote == recipes.VoteCommit
 				return doing{
 					act:      deciding(tx.Coordinate, commit),
+					happen:   func() error { return two.Vote(s.ctx, vote) },
+					happened: decision(s),
+					after:    func() error { return s.finish(commit, one, two) },
+				}
+			})
+			row("Transaction.Coordinate, given up, "+string(vote), func(s *stage) doing { // then a site counts the votes
+				tx := begun(s, s.victim, "1", "2")
+				one, two := s.voted(s.other, "1", recipes.VoteCommit), must.Get(s.transaction(s.other, "").Join(s.ctx, "2"))(s.T)
+				commit := vote == recipes.VoteCommit
+				return doing{
+					act:      givenUp(deciding(tx.Coordinate, commit), deciding(one.Wait, commit)),
 					happen:   func() error { return two.Vote(s.ctx, vote) },
 					happened: decision(s),
 					after:    func() error { return s.finish(commit, one, two) },
@@ -164,8 +187,13 @@ func transactionOperations() (all []operation) {
 			do := doing{
 				act: func(ctx context.Context) error { _, err := s.transaction(s.victim, "").Join(ctx, "1"); return err },
 				after: func() error {
+					abort := sole(func(ctx context.Context) (recipes.Decision, error) { return tx.Abort(ctx, "no") })
 					if s.lost() {
-						return sole(func(ctx context.Context) (recipes.Decision, error) { return tx.Abort(ctx, "no") })(s.ctx)
+						return abort(s.ctx)
+					}
+					if s.present(stagePath+"/joined_1") && !s.present(stagePath+"/s_1") { // it was cancelled, and the site is dead
+						s.ok(abort(s.ctx))
+						return s.finish(false, theirs, must.Get(s.transaction(s.other, "").Join(s.ctx, "1"))(s.T))
 					}
 					mine := s.voted(s.victim, "1", recipes.VoteCommit)
 					return errors.Join(deciding(tx.Coordinate, true)(s.ctx), s.finish(true, mine, theirs))
@@ -173,6 +201,14 @@ func transactionOperations() (all []operation) {
 			}
 			if v == recipes.OwnNodes {
 				do.happened = func() bool { return s.present(stagePath + "/joined_1") }
+				dead := func() bool { return s.present(stagePath+"/joined_1") && !s.present(stagePath+"/s_1") }
+				do.act = givenUp(do.act, func(ctx context.Context) error {
+					if dead() { // the next plugin has dropped its znode
+						return nil
+					}
+					_, err := s.transaction(s.victim, "").Join(ctx, "1")
+					return err
+				})
 				do.denied = []denial{{znode: stagePath, perms: noCreate}}
 			}
 			return do
@@ -180,11 +216,13 @@ func transactionOperations() (all []operation) {
 		row("Site.Vote", func(s *stage) doing {
 			tx := begun(s, s.other, "1", "2")
 			mine, theirs := must.Get(s.transaction(s.victim, "").Join(s.ctx, "1"))(s.T), s.voted(s.other, "2", recipes.VoteCommit)
+			deleted := func() error { return s.remove(stagePath + "/s_1") }
 			return doing{
 				act:      func(ctx context.Context) error { return mine.Vote(ctx, recipes.VoteCommit) },
 				happened: func() bool { return s.holds(stagePath+"/s_1", "commit") },
 				denied:   []denial{{znode: stagePath + "/s_1", perms: noWrite}},
-				between:  []meddling{{name: "its znode is deleted", at: zktest.Op(zkserver.OpMulti), do: func() error { return s.remove(stagePath + "/s_1") }, want: recipes.ErrRemoved}},
+				between:  []meddling{{name: "its znode is deleted", at: zktest.Op(zkserver.OpMulti), do: deleted, want: recipes.ErrRemoved}},
+				deaths:   []meddling{{name: "its znode is deleted", at: zktest.Op(zkserver.OpMulti), do: deleted, want: recipes.ErrNotHeld}},
 				after: func() error {
 					if s.lost() {
 						s.ok(sole(func(ctx context.Context) (recipes.Decision, error) { return tx.Abort(ctx, "no") })(s.ctx))
@@ -296,7 +334,16 @@ func transactionOperations() (all []operation) {
 			}})
 		}
 	}
-	return append(all, operation{"Transaction.Status", func(s *stage) doing {
+	return append(all, operation{"Transaction.Coordinate, begun by another session", func(s *stage) doing {
+		s.ok(s.transaction(s.other, recipes.AllWatch).Begin(s.ctx, nil, "1"))
+		site := s.voted(s.other, "1", recipes.VoteCommit)
+		return doing{
+			act:      deciding(s.transaction(s.victim, "").Coordinate, true),
+			happened: decision(s),
+			deaths:   replaced(s, recipes.ErrUnknownOutcome, true, site),
+			after:    func() error { return s.finish(true, site) },
+		}
+	}}, operation{"Transaction.Status", func(s *stage) doing {
 		theirs := s.transaction(s.other, recipes.OwnNodes)
 		s.ok(theirs.Begin(s.ctx, []byte("payload"), "1", "2", "3"))
 		s.voted(s.other, "1", recipes.VoteCommit)

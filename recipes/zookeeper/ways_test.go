@@ -15,8 +15,8 @@ import (
 // internal/grants is the catalog of the methods. These techniques run over it:
 //
 //	line_operations_test.go  each is an operation: free, between two others, given back
-//	resume_test.go           another process resumes what was granted
-//	resume_waiting_test.go   another process resumes a waiter
+//	resume_test.go           another process resumes only what it held
+//	resume_waiting_test.go   a waiter that another process resumes can leave
 //	line_foreign_test.go     it refuses third-party contenders
 //	grant_*_test.go          a grant ends, comes late, or outlives its session
 //

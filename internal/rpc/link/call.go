@@ -51,7 +51,10 @@ func WriteOrFind[Q, A any](ctx context.Context, s *Session, what, id string, wri
 				answer, err = write(ctx, request)
 				return err
 			}
-			refused, answered := s.retry(ctx, func(ctx context.Context) error {
+			asking, cancel := context.WithCancel(ctx)
+			defer cancel()
+			defer context.AfterFunc(options.waiter.on.over, cancel)() // then the next plugin is asked
+			refused, answered := s.retry(asking, func(ctx context.Context) error {
 				answer, err = find(ctx, request)
 				return err
 			})

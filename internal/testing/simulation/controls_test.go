@@ -14,8 +14,7 @@ import (
 	"github.com/zkrecipes/zkrecipes/recipes"
 )
 
-// controls are defects that other libraries have, or had, and mistakes of a host or plugin. The
-// simulation must notice each of them.
+// controls are defects that other libraries have, or had. The simulation must notice each of them.
 var controls = []struct {
 	scenario
 	says string // part of the violation
@@ -33,11 +32,6 @@ var controls = []struct {
 	{quiet(scenario{name: "ready is never removed, as in the source text", open: openRaw, begin: readyBarriers}), "entered as"},
 	{scenario{name: "a cached queue whose deletion is repeated (kazoo)", open: openRaw, begin: cachedQueues}, "are missing"},
 	{scenario{name: "a counter that is set again after a lost reply", open: openRaw, begin: retriedCounters}, "more may have been"},
-	{resumed("a session is resumed before its process has ended", unreaped, lockKind), "still acts on"},
-	{quiet(resumed("a resume that does not compare the czxid", anyCzxid, nameKind)), "which is another znode's"},
-	{resumed("a process that is replaced closes the session", closesInstead, lockKind), "still acts on"},
-	{resumed("a process that is replaced serves until its end", servesOn, lockKind), "still acts on"},
-	{resumed("a deadline that counts from the resume", contactAgain, lockKind), "still acts on"},
 }
 
 var locked = []string{"/lock"}

@@ -21,12 +21,12 @@
 //     server or expire; deletions of empty parents; sequence numbers that wrap.
 //   - Operators: deletions of contenders' znodes, forced expiries of sessions.
 //   - Clients: pauses of their code and network, cancellations, deaths without a close.
-//   - Processes, for the recipes whose grants can be resumed: the process that serves a session
-//     is killed, or it detaches from the session and is replaced, as in an upgrade. Replies may
-//     be under way. Another process resumes the session, its grants and its places in wait
-//     queues.
 //   - Plugins: some recipes run through the plugin's server and the host's client. Their
 //     connection stalls or ends.
+//   - Deaths of plugins, for sessions that outlive them: the plugin is killed, or it detaches from
+//     the session and is replaced, as in an upgrade. Replies may be under way. The next plugin
+//     resumes the session, its grants and its places in wait queues. Server and client are those
+//     of the product (internal/testing/supervised).
 //
 // # What is checked
 //
@@ -36,7 +36,6 @@
 //     Its client may act on the grant until the leader's next confirmation, or for the session
 //     timeout if no confirmation comes. The tests of the recipes check that a confirmation
 //     takes one round trip while the leader answers.
-//   - A resumed grant has the same znode.
 //   - By the server's order: writes under one grant never mix with those under another.
 //   - Progress: after the faults, each client finishes two turns in time.
 //   - Queues: each element that was put is consumed once or is still in the queue.
@@ -59,8 +58,8 @@
 // wait for ever, so its progress is not checked. At a double barrier our members wait for theirs,
 // so no progress is checked. Their members may enter too early; ours may not.
 //
-// TestKnownDefectsAreNoticed runs defects of other libraries through the same harness, and
-// mistakes that a host or plugin could make when it resumes a session. Each must be found.
+// TestKnownDefectsAreNoticed runs defects of other libraries through the same harness. Each must be
+// found.
 //
 // # What a seed decides
 //
@@ -100,7 +99,7 @@
 //
 // While a client is paused, its code and network stop, but the timers inside the library
 // continue. The clocks of all clients run at one rate. There is one leader, and no election.
-// Through a plugin, only lock, several locks, shared lock, shares, queue, counter and configuration
-// are simulated. The application notices the end of the connection to its plugin about a
+// Through a plugin that does not die, only lock, several locks, shared lock, shares, queue, counter and
+// configuration are simulated. The application notices the end of the connection to its plugin about a
 // millisecond before the plugin does.
 package simulation

@@ -32,13 +32,6 @@ func lockTurn(ctx context.Context, c *client, s recipes.Client, path string, d r
 	}, recipes.Hold.Release)
 }
 
-func lockKind(c *client) kind {
-	strategy := choose(c, recipes.Strategies()...)
-	return kindOf("/lock", 1, false, func(s recipes.Client, joined func(recipes.Place)) (recipes.Lock, error) {
-		return s.Lock("/lock", recipes.LockConfig{Strategy: strategy, Joined: joined})
-	}, recipes.Lock.Acquire, recipes.Hold.Release)
-}
-
 func sharedLocks(*World) game {
 	return game{turn: func(ctx context.Context, c *client, s recipes.Client) error {
 		return sharedTurn(ctx, c, s, "/shared", "")
@@ -82,17 +75,6 @@ func sharedTurn(ctx context.Context, c *client, s recipes.Client, path string, d
 	return hold.Release(ctx)
 }
 
-func sharedKind(c *client) kind {
-	strategy, shared := choose(c, recipes.Strategies()...), choose(c, true, false)
-	acquire := recipes.SharedLock.AcquireWrite
-	if shared {
-		acquire = recipes.SharedLock.AcquireRead
-	}
-	return kindOf("/shared", 1, shared, func(s recipes.Client, joined func(recipes.Place)) (recipes.SharedLock, error) {
-		return s.SharedLock("/shared", recipes.SharedLockConfig{Strategy: strategy, Joined: joined})
-	}, acquire, recipes.SharedHold.Release)
-}
-
 func priorityLocks(*World) game { return game{turn: priorityTurn} }
 
 // priorityTurn reads or writes with a priority.
@@ -111,17 +93,6 @@ func priorityTurn(ctx context.Context, c *client, s recipes.Client) error {
 	return take(ctx, c, g, 1, readOrWrite(c, g, l.AcquireRead, l.AcquireWrite), recipes.PriorityHold.Release)
 }
 
-func priorityKind(c *client) kind {
-	strategy, shared := choose(c, recipes.Strategies()...), choose(c, true, false)
-	acquire := recipes.PriorityLock.AcquireWrite
-	if shared {
-		acquire = recipes.PriorityLock.AcquireRead
-	}
-	return kindOf("/priority", 1, shared, func(s recipes.Client, joined func(recipes.Place)) (recipes.PriorityLock, error) {
-		return s.PriorityLock("/priority", recipes.PriorityLockConfig{Strategy: strategy, Joined: joined})
-	}, acquire, recipes.PriorityHold.Release)
-}
-
 func semaphores(w *World) game {
 	permits := 1 + w.chance.below(3)
 	return game{turn: func(ctx context.Context, c *client, s recipes.Client) error {
@@ -137,13 +108,6 @@ func semaphoreTurn(ctx context.Context, c *client, s recipes.Client, path string
 		return err
 	}
 	return take(ctx, c, &grant{session: s, path: path}, permits, l.Acquire, recipes.Hold.Release)
-}
-
-func semaphoreKind(c *client) kind {
-	strategy := choose(c, recipes.Strategies()...)
-	return kindOf("/semaphore", 2, false, func(s recipes.Client, joined func(recipes.Place)) (recipes.Semaphore, error) {
-		return s.Semaphore("/semaphore", recipes.SemaphoreConfig{Permits: 2, Strategy: strategy, Joined: joined})
-	}, recipes.Semaphore.Acquire, recipes.Hold.Release)
 }
 
 func elections(*World) game {
@@ -168,13 +132,6 @@ func electionTurn(ctx context.Context, c *client, s recipes.Client, path string,
 	}, recipes.Leadership.Resign)
 }
 
-func electionKind(c *client) kind {
-	strategy := choose(c, recipes.Strategies()...)
-	return kindOf("/election", 1, false, func(s recipes.Client, joined func(recipes.Place)) (recipes.Election, error) {
-		return s.Election("/election", recipes.ElectionConfig{Strategy: strategy, Joined: joined})
-	}, func(e recipes.Election, ctx context.Context) (recipes.Leadership, error) { return e.Campaign(ctx, nil) }, recipes.Leadership.Resign)
-}
-
 const namesPath = "/names"
 
 func names(*World) game { return game{turn: nameTurn} }
@@ -192,14 +149,4 @@ func nameTurn(ctx context.Context, c *client, s recipes.Client) error {
 		return nil // a name has no wait queue
 	}
 	return err
-}
-
-func nameKind(*client) kind {
-	k := kindOf(namesPath, 1, false, func(s recipes.Client, _ func(recipes.Place)) (recipes.Names, error) {
-		return s.Names(namesPath)
-	}, func(n recipes.Names, ctx context.Context) (recipes.Registration, error) {
-		return n.Register(ctx, "owner", nil)
-	}, recipes.Registration.Unregister)
-	k.unqueued = true
-	return k
 }

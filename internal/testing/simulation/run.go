@@ -62,8 +62,8 @@ func (sc scenario) run(seed uint64) Report {
 		if sc.hop {
 			faulty.Go(func() { w.disturbPlugin(c) })
 		}
-		if sc.moves {
-			faulty.Go(func() { w.replaceProcesses(c) })
+		if sc.dies {
+			faulty.Go(func() { w.killPlugins(c) })
 		}
 	}
 	if !sc.quiet {
@@ -87,7 +87,7 @@ func (sc scenario) run(seed uint64) Report {
 	if g.check != nil {
 		g.check(context.Background(), operator)
 	}
-	if sc.open != nil && !sc.hop && !sc.moves { // go-zookeeper leaves connections open, each with a goroutine
+	if sc.open != nil && !sc.hop && !sc.dies { // go-zookeeper leaves connections open, each with a goroutine
 		for _, h := range w.hosts {
 			h.close()
 		}
@@ -205,7 +205,7 @@ type scenario struct {
 
 	open  opener // nil: openDirectly
 	hop   bool   // with faults between application and plugin
-	moves bool   // processes die or are replaced, and others resume their sessions
+	dies  bool   // plugins die or are replaced, and others resume their sessions
 	quiet bool   // without faults, for defects that show without them
 
 	// excused reports whether a client need not make progress, because another library may block
@@ -247,10 +247,10 @@ var scenarios = []scenario{
 	{name: "counter through a plugin", begin: counters, open: openThroughPlugin, hop: true},
 	{name: "shared lock through a plugin", line: "/shared", paths: []string{"/shared"}, begin: sharedLocks, open: openThroughPlugin, hop: true},
 	{name: "configuration through a plugin", begin: configurations, open: openThroughPlugin, hop: true},
-	resumed("lock in a resumed session", none, lockKind),
-	resumed("election in a resumed session", none, electionKind),
-	resumed("semaphore in a resumed session", none, semaphoreKind),
-	resumed("shared lock in a resumed session", none, sharedKind),
-	resumed("priority lock in a resumed session", none, priorityKind),
-	resumed("names in a resumed session", none, nameKind),
+	surviving(scenario{name: "lock", line: "/lock", paths: []string{"/lock"}, begin: twice(locks)}),
+	surviving(scenario{name: "election", line: "/election", paths: []string{"/election"}, begin: twice(elections)}),
+	surviving(scenario{name: "semaphore", line: "/semaphore", begin: twice(semaphores)}),
+	surviving(scenario{name: "shared lock", line: "/shared", paths: []string{"/shared"}, begin: twice(sharedLocks)}),
+	surviving(scenario{name: "priority lock", line: "/priority", paths: []string{"/priority"}, begin: twice(priorityLocks)}),
+	surviving(scenario{name: "names", paths: []string{namesPath}, begin: twice(names)}),
 }

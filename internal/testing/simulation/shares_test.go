@@ -13,10 +13,7 @@ import (
 // TestSimulationOfShares simulates shares, with seeds of its own: another entry in scenarios would
 // change the scenario of every seed.
 func TestSimulationOfShares(t *testing.T) {
-	var paths []string
-	for i := range shareNumbers {
-		paths = append(paths, fmt.Sprintf("%s/%d", sharesPath, i))
-	}
+	paths := sharePaths()
 	for _, sc := range []scenario{
 		{name: "shares", paths: paths, begin: shares},
 		// The operator deletes candidates, and not numbers: see scenarios.
@@ -34,6 +31,13 @@ func TestSimulationOfShares(t *testing.T) {
 			}
 		}
 	}
+}
+
+func sharePaths() (paths []string) {
+	for i := range shareNumbers {
+		paths = append(paths, fmt.Sprintf("%s/%d", sharesPath, i))
+	}
+	return paths
 }
 
 const (

@@ -12,10 +12,10 @@ import (
 // scenarios would change the scenario of every seed. .ci/simulate runs it by the beginning of its
 // name.
 func TestSimulationOfSlots(t *testing.T) {
-	for _, sc := range []scenario{
-		{name: "slots", line: slotsPath, unwrapped: true, paths: []string{"/slots/0", "/slots/1"}, begin: slots},
-		resumed("slots in a resumed session", none, slotsKind),
-	} {
+	sc := scenario{name: "slots", line: slotsPath, unwrapped: true, paths: []string{"/slots/0", "/slots/1"}, begin: slots}
+	dies := surviving(sc)
+	dies.begin = twice(slots)
+	for _, sc := range []scenario{sc, dies} {
 		for i := range max(1, number(100, 50)/10) { // about as many as the other scenarios have in TestSimulation
 			seed := *first + uint64(i)
 			for _, v := range simulateScenario(t, sc, seed).Violations {
@@ -30,15 +30,11 @@ const (
 	slotPermits = 2
 )
 
-func openSlots(s recipes.Client, strategy recipes.Strategy, joined func(recipes.Place)) (recipes.Slots, error) {
-	return s.Slots(slotsPath, recipes.SemaphoreConfig{Permits: slotPermits, Strategy: strategy, Joined: joined})
-}
-
 // slots has clients hold numbers. Each number is checked like a lock with a journal of its own: one
 // client holds it at a time, and its tokens grow.
 func slots(*World) game {
 	return game{turn: func(ctx context.Context, c *client, s recipes.Client) error {
-		l, err := openSlots(s, pick(c.chance, recipes.Strategies()...), c.joined)
+		l, err := s.Slots(slotsPath, recipes.SemaphoreConfig{Permits: slotPermits, Strategy: pick(c.chance, recipes.Strategies()...), Joined: c.joined})
 		if err != nil {
 			return err
 		}
@@ -54,13 +50,4 @@ func slots(*World) game {
 			return hold, err
 		}, recipes.SlotHold.Release)
 	}}
-}
-
-func slotsKind(c *client) kind {
-	strategy := choose(c, recipes.Strategies()...)
-	k := kindOf(slotsPath, slotPermits, false, func(s recipes.Client, joined func(recipes.Place)) (recipes.Slots, error) {
-		return openSlots(s, strategy, joined)
-	}, recipes.Slots.Acquire, recipes.SlotHold.Release)
-	k.unwrapped = true
-	return k
 }

@@ -1,5 +1,6 @@
 // Package supervised is a host and its plugins in one process. A test can kill the plugin at any
-// request. The next plugin then resumes the sessions, as after a crash under a host.Supervisor.
+// request, or replace it. The next plugin then resumes the sessions, as after a crash or an upgrade
+// under a host.Supervisor.
 //
 // The client, the server and the recipes are those of the product; only the processes are missing.
 // It runs in real time and in a bubble of testing/synctest.
@@ -10,6 +11,7 @@ import (
 	"errors"
 	"net"
 	"sync"
+	"time"
 
 	"google.golang.org/grpc"
 	"google.golang.org/grpc/credentials/insecure"
@@ -57,15 +59,40 @@ func (h *Host) Kill() {
 	}
 	h.current = nil
 	p.cutOff()
+	h.dying.Go(func() { h.succeed(p) })
+}
+
+// Replace starts the replacement of the plugin, as Supervisor.Upgrade does: calls wait, the plugin
+// detaches its sessions and ends, and the next one resumes them. Replace does nothing while no plugin
+// runs. Kill does nothing until the next one runs.
+func (h *Host) Replace(patience time.Duration) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	p := h.current
+	if p == nil || h.closed {
+		return
+	}
+	h.current = nil
 	h.dying.Go(func() {
-		p.end()
-		h.mu.Lock()
-		defer h.mu.Unlock()
-		if !h.closed {
-			h.current = h.launch()
+		ctx, cancel := context.WithTimeout(context.Background(), patience)
+		defer cancel()
+		p.link.Pause(ctx, patience)
+		if all, _ := p.link.DetachSessions(ctx); all {
+			_ = p.server.Close(ctx) // as a plugin that is told to stop
 		}
-		h.dying.Go(p.forget)
+		h.succeed(p)
 	})
+}
+
+// succeed ends the process, and launches the next one.
+func (h *Host) succeed(p *plugin) {
+	p.end()
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	if !h.closed {
+		h.current = h.launch()
+	}
+	h.dying.Go(p.forget)
 }
 
 // Close ends the sessions and the plugin, and waits for both.

@@ -120,62 +120,6 @@ func TestOthersWaitForAResumedMember(t *testing.T) {
 	})
 }
 
-// A member that was leaving continues to leave, whether its znode was deleted before its process
-// ended or not.
-func TestAMemberThatLeavesIsResumed(t *testing.T) {
-	zktest.Everywhere(t, func(t *testing.T, addr, path string) {
-		for who, itsZnodeIsGone := range []bool{false, true} { // the lowest waits for the highest, and keeps its znode
-			path := path + "-" + string(rune('a'+who))
-			ctx, sessions := zktest.Bounded(t), []recipes.Client{zktest.OpenAt(t, addr), zktest.OpenAt(t, addr)}
-			_, entered := waitIn(ctx, memberAt(t, sessions[0], path, 2))
-			second := must.Get(memberAt(t, sessions[1], path, 2).Enter(ctx, nil))(t)
-			first := <-entered
-			must.Do(t, first.Err)
-			mine, theirs := first.Got, second
-			if itsZnodeIsGone {
-				mine, theirs = theirs, mine
-			}
-			go mine.Leave(ctx)
-			<-mine.Done()
-			if itsZnodeIsGone {
-				awaitGone(t, ctx, sessions[1-who], mine.Znode())
-			}
-			s := zktest.Move(t, addr, sessions[who])
-			b := memberAt(t, s, path, 2)
-			taken := must.Get(b.ResumeLeaving(ctx, mine.Znode(), mine.Token(), mine.Members()))(t)
-			must.Do(t, s.(zktest.Movable).DropRest(ctx))
-			if ended := taken.Err() != nil; ended != itsZnodeIsGone {
-				t.Errorf("its znode is gone: %v, but Err of the passage is %v", itsZnodeIsGone, taken.Err())
-			}
-			left := zktest.GoDo(ctx, taken.Leave)
-			zktest.GuardedWrite(t, theirs, path+"-inside")
-			select {
-			case err := <-left:
-				t.Fatalf("it left while the other is inside: %v", err)
-			default:
-			}
-			must.Report(t, errors.Join(theirs.Leave(ctx), <-left))
-		}
-	})
-}
-
-// awaitGone waits until a znode is gone.
-func awaitGone(t *testing.T, ctx context.Context, s recipes.Client, znode string) {
-	t.Helper()
-	_, watch, err := s.(interface {
-		DeletionW(context.Context, string) (session.Stat, *session.Watch, error)
-	}).DeletionW(ctx, znode)
-	if err == nil {
-		select {
-		case <-watch.Fired():
-		case <-ctx.Done():
-			t.Fatalf("%s is still there", znode)
-		}
-	} else if !errors.Is(err, recipes.ErrNoNode) {
-		t.Fatal(err)
-	}
-}
-
 func statOf(t *testing.T, ctx context.Context, s recipes.Client, znode string) session.Stat {
 	t.Helper()
 	return must.Get(s.(interface {
@@ -241,37 +185,6 @@ func TestZnodesOfOthersAreNotResumedAsMembers(t *testing.T) {
 		check("what is gone", recipes.ErrRemoved, p, err)
 		zktest.GuardedWrite(t, theirs, path+"-written")
 		must.Report(t, theirs.Leave(ctx))
-	})
-}
-
-// In a dialect ready is ephemeral, and belongs here to the resumed session. It remains as long
-// as members are inside, so that no other member is taken for one of them.
-func TestReadyStaysWithAResumedMember(t *testing.T) {
-	zktest.Everywhere(t, func(t *testing.T, addr, path string) {
-		for _, d := range []recipes.Dialect{recipes.Curator, recipes.Kazoo} {
-			path := path + "-" + string(d)
-			ctx, s, other := zktest.Bounded(t), zktest.OpenAt(t, addr), zktest.OpenAt(t, addr)
-			at := func(s recipes.Client) member {
-				return must.Get(s.DoubleBarrier(path, recipes.DoubleBarrierConfig{Size: 2, Dialect: d}))(t).(member)
-			}
-			must.Get(must.Get(other.Names(path))(t).Register(ctx, nameOfMember(d), nil))(t)
-			had := must.Get(at(s).Enter(ctx, nil))(t) // the last member, which creates ready
-			ready := func(s recipes.Client) error {
-				_, err := must.Get(s.Names(path))(t).Lookup(ctx, "ready")
-				return err
-			}
-			s = zktest.Move(t, addr, s)
-			must.Get(at(s).Resume(ctx, had.Znode(), had.Token()))(t)
-			must.Do(t, s.(zktest.Movable).DropRest(ctx))
-			if err := ready(s); err != nil {
-				t.Errorf("%s: with the members inside: %v", d, err)
-			}
-			s = zktest.Move(t, addr, s) // in this process no call resumes the member
-			must.Do(t, s.(zktest.Movable).DropRest(ctx))
-			if err := ready(s); !errors.Is(err, recipes.ErrNoNode) {
-				t.Errorf("%s: without the member that created it: %v", d, err)
-			}
-		}
 	})
 }
 

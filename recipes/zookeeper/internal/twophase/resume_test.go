@@ -3,7 +3,6 @@ package twophase_test
 import (
 	"context"
 	"errors"
-	"fmt"
 	"testing"
 
 	"github.com/go-zookeeper/zk"
@@ -31,85 +30,6 @@ func eachVariant(t *testing.T, test func(t *testing.T, addr, path string, v reci
 	zktest.Everywhere(t, func(t *testing.T, addr, path string) {
 		for _, v := range recipes.Variants() {
 			t.Run(string(v), func(t *testing.T) { test(t, addr, path+"-"+string(v), v) })
-		}
-	})
-}
-
-// A session is coordinator and site, and is moved at each step. The other site notices nothing,
-// and both get a commit.
-func TestATransactionGoesOnInAResumedSession(t *testing.T) {
-	eachVariant(t, func(t *testing.T, addr, path string, v recipes.Variant) {
-		const begun, joined, voted, waiting, decided, done = 1, 2, 3, 4, 5, 6
-		for movedAt := begun; movedAt <= done; movedAt++ {
-			t.Run(fmt.Sprintf("step %d", movedAt), func(t *testing.T) {
-				path := fmt.Sprintf("%s-%d", path, movedAt)
-				ctx, s, other := zktest.Bounded(t), zktest.OpenAt(t, addr), zktest.OpenAt(t, addr)
-				id := must.Get(resumableAt(t, s, path, v).BeginAs(ctx, []byte("payload"), "mine", "theirs"))(t)
-				theirs := must.Get(resumableAt(t, other, path, "").Join(ctx, "theirs"))(t)
-				var mine recipes.Site
-				moveAt := func(step int) {
-					if step != movedAt {
-						return
-					}
-					s = zktest.Move(t, addr, s)
-					tx := resumableAt(t, s, path, v)
-					for range 2 { // the reply to the first call may have been lost
-						must.Do(t, tx.ResumeCoordinator(ctx, id))
-						if step >= joined {
-							mine = must.Get(tx.ResumeSite(ctx, "mine", id))(t)
-						}
-					}
-					must.Do(t, s.(zktest.Movable).DropRest(ctx))
-				}
-				moveAt(begun)
-				if mine = must.Get(resumableAt(t, s, path, v).Join(ctx, "mine"))(t); mine.(interface{ ID() string }).ID() != id {
-					t.Error("the site is of another transaction")
-				}
-				moveAt(joined)
-				must.Do(t, mine.Vote(ctx, recipes.VoteCommit))
-				moveAt(voted)
-				if movedAt == waiting {
-					counting := make(chan error, 2)
-					site, tx := mine, resumableAt(t, s, path, v) // from here on, those of this process
-					go func() { _, err := site.Wait(ctx); counting <- err }()
-					go func() { _, err := tx.Coordinate(ctx); counting <- err }()
-					moveAt(waiting)
-					for range 2 {
-						if err := <-counting; !errors.Is(err, recipes.ErrSessionLost) {
-							t.Errorf("in the process that has detached the session: %v", err)
-						}
-					}
-				}
-				told := make(chan recipes.Decision, 3)
-				await := func(wait func(context.Context) (recipes.Decision, error)) {
-					go func() {
-						d, err := wait(ctx)
-						if err != nil {
-							t.Error(err)
-						}
-						told <- d
-					}()
-				}
-				await(theirs.Wait)
-				await(mine.Wait)
-				await(resumableAt(t, s, path, v).Coordinate)
-				must.Do(t, theirs.Vote(ctx, recipes.VoteCommit))
-				for range 3 {
-					if d := <-told; !d.Commit {
-						t.Errorf("decided %+v", d)
-					}
-				}
-				moveAt(decided)
-				must.Do(t, mine.Done(ctx))
-				moveAt(done)
-				if d, err := mine.Wait(ctx); err != nil || !d.Commit || string(mine.Payload()) != "payload" {
-					t.Errorf("in the end it returned %+v, %v for %q", d, err, mine.Payload())
-				}
-				must.Report(t, errors.Join(mine.Done(ctx), theirs.Done(ctx)))
-				if _, err := resumableAt(t, s, path, v).Status(ctx); !errors.Is(err, recipes.ErrNoTransaction) {
-					t.Errorf("the transaction still exists: %v", err)
-				}
-			})
 		}
 	})
 }
