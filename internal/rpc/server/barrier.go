@@ -109,7 +109,11 @@ func (s service) awaitOthers(ctx context.Context, r *pb.AcquireRequest) error {
 	if err != nil {
 		return err
 	}
-	p, err := enter(ctx, b, r, nil)
+	m, able := b.(members)
+	if !able {
+		return errNotResumed
+	}
+	p, err := m.ResumeLeaving(ctx, r.GetResumed().GetZnode(), recipes.Token(r.GetResumed().GetToken()), r.GetDoubleBarrier().GetLeaving())
 	if err != nil {
 		return err
 	}

@@ -329,3 +329,25 @@ func TestAMemberThatWaitsIsAnnounced(t *testing.T) {
 		t.Errorf("announced %s, entered with %s", announced, znode)
 	}
 }
+
+// A host that asks to wait for the others must say which: nothing is created for it.
+func TestALeavingMemberNamesItsOthers(t *testing.T) {
+	zk := zktest.Embedded(t)
+	h := hostOf(t, zk, able)
+	session := h.open(nil).GetSession()
+	begun := len(zk.Tree())
+	for _, leaving := range []*pb.AcquireRequest{
+		{Session: session, Path: "/b", Recipe: &pb.AcquireRequest_DoubleBarrier{DoubleBarrier: &pb.DoubleBarrier{Size: 1}}},
+		{Session: session, Path: "/b", Resumed: &pb.Grant{Znode: "/b/other", Token: 1}, Recipe: &pb.AcquireRequest_DoubleBarrier{
+			DoubleBarrier: &pb.DoubleBarrier{Size: 1, Leaving: []string{"/b/other"}},
+		}},
+	} {
+		_, err := pb.NewDoubleBarrierServiceClient(h.conn).LeaveDoubleBarrier(h.ctx, &pb.LeaveDoubleBarrierRequest{Session: session, RequestId: "1", Leaving: leaving})
+		if err, _ := wire.Error(err); !errors.Is(err, recipes.ErrInvalid) {
+			t.Errorf("%v: %v", leaving, err)
+		}
+	}
+	if n := len(zk.Tree()); n != begun {
+		t.Errorf("%d znodes, and %d before", n, begun)
+	}
+}
