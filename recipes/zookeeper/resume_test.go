@@ -309,3 +309,26 @@ func TestAResumedSessionThatHoldsNothingIsIdle(t *testing.T) {
 		must.Report(t, second.Close(t.Context()))
 	})
 }
+
+// A session confirms a resumed hold like any other: ten times in a timeout, until it is released.
+func TestAResumedHoldIsConfirmed(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		_, dialer := zktest.Piped(t)
+		cfg := recipes.SessionConfig{Servers: []string{"server"}, SessionTimeout: 10 * time.Second}
+		s := must.Get(dialer.Open(t.Context(), cfg))(t)
+		held := must.Get(must.Get(s.Lock("/lock", recipes.LockConfig{}))(t).Acquire(t.Context()))(t)
+		must.Do(t, s.(zktest.Movable).Detach(t.Context()))
+		s = must.Get(dialer.Resume(t.Context(), cfg, s.(zktest.Movable).ResumeTicket(), time.Now()))(t)
+		defer s.Close(context.Background())
+		lock := must.Get(s.Lock("/lock", recipes.LockConfig{}))(t).(zktest.Taker[recipes.Hold])
+		hold := must.Get(lock.Resume(t.Context(), held.Znode(), held.Token()))(t)
+		must.Do(t, s.(zktest.Movable).DropRest(t.Context()))
+		time.Sleep(cfg.SessionTimeout)
+		for range 30 {
+			time.Sleep(cfg.SessionTimeout / 7)
+			if left := time.Until(hold.ValidUntil()); left < cfg.SessionTimeout*2/5 {
+				t.Fatalf("valid for another %v: %v", left, hold.Err())
+			}
+		}
+	})
+}
