@@ -123,7 +123,7 @@ Measures how fast ZooKeeper's locks and leader elections change hands, and what
 that costs. From recorded measurements it plans capacity and finds regressions.
 
 Examples:
-    zkbench                    compare three strategies, on a server of its own
+    zkbench                    three strategies, in 15 seconds, without a server
     zkbench run -ensemble 1    the same on a real ZooKeeper
 
 Verbs:
