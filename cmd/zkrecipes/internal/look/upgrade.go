@@ -39,7 +39,7 @@ zkrecipes starts the installed one.
 
 Windows does not have this verb: start the commands again there.
 
-Exit code: 0 if all of these processes have a new plugin; with -all also if there are none.
+Exit code: 0 if all of these processes have a new plugin; with -all even if there are none.
 Otherwise:
 
     1    a process has kept its plugin, has lost a session, did not answer, or does not exist
