@@ -71,26 +71,6 @@ func empties(t *testing.T, srv *zkserver.Server) {
 	}
 }
 
-// hooked is a session whose locks are acquired by acquire.
-type hooked struct {
-	recipes.Client
-	acquire func(context.Context, recipes.Lock) (recipes.Hold, error)
-}
-
-func (s hooked) Lock(path string, cfg recipes.LockConfig) (recipes.Lock, error) {
-	l, err := s.Client.Lock(path, cfg)
-	return hookedLock{l, s}, err
-}
-
-type hookedLock struct {
-	recipes.Lock
-	session hooked
-}
-
-func (l hookedLock) Acquire(ctx context.Context) (recipes.Hold, error) {
-	return l.session.acquire(ctx, l.Lock)
-}
-
 // apart excludes no other session from its locks and elections.
 func apart(s recipes.Client) recipes.Client { return apartSession{s} }
 
@@ -108,7 +88,7 @@ func (s apartSession) Election(path string, cfg recipes.ElectionConfig) (recipes
 
 // stale has the same token for all of its grants.
 func stale(s recipes.Client) recipes.Client {
-	return hooked{Client: s, acquire: func(ctx context.Context, l recipes.Lock) (recipes.Hold, error) {
+	return zktest.Hooked{Client: s, Acquire: func(ctx context.Context, l recipes.Lock) (recipes.Hold, error) {
 		h, err := l.Acquire(ctx)
 		return staleHold{h}, err
 	}}
@@ -175,7 +155,7 @@ func TestDrainCountsWhatEveryHandoffCosts(t *testing.T) {
 func TestTheFirstContenderHeadsTheLine(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		all, srv := served(t, 50)
-		all[0] = hooked{Client: all[0], acquire: func(ctx context.Context, l recipes.Lock) (recipes.Hold, error) {
+		all[0] = zktest.Hooked{Client: all[0], Acquire: func(ctx context.Context, l recipes.Lock) (recipes.Hold, error) {
 			time.Sleep(time.Second)
 			return l.Acquire(ctx)
 		}}
@@ -200,7 +180,7 @@ func TestTheFirstContenderHeadsTheLine(t *testing.T) {
 func TestGrantsThatCrossTheEndAreReleased(t *testing.T) {
 	all, srv := served(t, 5)
 	for i := range all {
-		all[i] = hooked{Client: all[i], acquire: func(ctx context.Context, l recipes.Lock) (recipes.Hold, error) {
+		all[i] = zktest.Hooked{Client: all[i], Acquire: func(ctx context.Context, l recipes.Lock) (recipes.Hold, error) {
 			return l.Acquire(context.WithoutCancel(ctx)) // the wait is not cancelled
 		}}
 	}

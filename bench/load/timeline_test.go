@@ -248,7 +248,7 @@ func TestASingleContenderComesBackDuringALongHold(t *testing.T) {
 func TestGrantsAfterTheEndOfATimelineDoNotCount(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		x := newTimelines(t, 1)
-		x.Sessions[0] = hooked{Client: x.Sessions[0], acquire: func(ctx context.Context, l recipes.Lock) (recipes.Hold, error) {
+		x.Sessions[0] = zktest.Hooked{Client: x.Sessions[0], Acquire: func(ctx context.Context, l recipes.Lock) (recipes.Hold, error) {
 			hold, err := l.Acquire(ctx)
 			time.Sleep(2 * timelineHold)
 			return hold, err

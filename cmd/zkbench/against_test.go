@@ -22,6 +22,7 @@ import (
 	"github.com/zkrecipes/zkrecipes/cmd/zkbench/internal/exit"
 	"github.com/zkrecipes/zkrecipes/cmd/zkbench/internal/transport"
 	"github.com/zkrecipes/zkrecipes/internal/testing/must"
+	"github.com/zkrecipes/zkrecipes/internal/testing/zktest"
 	"github.com/zkrecipes/zkrecipes/recipes"
 	"github.com/zkrecipes/zkrecipes/recipes/zookeeper"
 )
@@ -46,7 +47,7 @@ func buildMain() {
 		}
 		c.transports[transport.Direct] = func(context.Context, string, recipes.SessionConfig, *exit.Cleanup, transport.Say) (bench.Transport, error) {
 			return bench.Transport{Open: with(func(s recipes.Client) recipes.Client {
-				return hooked{s, func(ctx context.Context, l recipes.Lock) (recipes.Hold, error) {
+				return zktest.Hooked{Client: s, Acquire: func(ctx context.Context, l recipes.Lock) (recipes.Hold, error) {
 					h, err := l.Acquire(ctx)
 					return slowHold{h, by}, err
 				}}

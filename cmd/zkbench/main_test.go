@@ -28,6 +28,7 @@ import (
 	"github.com/zkrecipes/zkrecipes/internal/testing/leaktest"
 	"github.com/zkrecipes/zkrecipes/internal/testing/must"
 	"github.com/zkrecipes/zkrecipes/internal/testing/testall"
+	"github.com/zkrecipes/zkrecipes/internal/testing/zktest"
 	plugins "github.com/zkrecipes/zkrecipes/plugin"
 	"github.com/zkrecipes/zkrecipes/recipes"
 	"github.com/zkrecipes/zkrecipes/recipes/zookeeper"
@@ -129,26 +130,6 @@ func over(stdout, stderr io.Writer, open recipes.Opener) command {
 	}}
 }
 
-// hooked is a session whose locks are acquired by acquire.
-type hooked struct {
-	recipes.Client
-	acquire func(context.Context, recipes.Lock) (recipes.Hold, error)
-}
-
-func (s hooked) Lock(path string, cfg recipes.LockConfig) (recipes.Lock, error) {
-	l, err := s.Client.Lock(path, cfg)
-	return hookedLock{l, s}, err
-}
-
-type hookedLock struct {
-	recipes.Lock
-	session hooked
-}
-
-func (l hookedLock) Acquire(ctx context.Context) (recipes.Hold, error) {
-	return l.session.acquire(ctx, l.Lock)
-}
-
 // with opens sessions that wrap changes.
 func with(wrap func(recipes.Client) recipes.Client, open recipes.Opener) recipes.Opener {
 	return func(ctx context.Context, cfg recipes.SessionConfig) (recipes.Client, error) {
@@ -171,7 +152,7 @@ func (s apartSession) Lock(path string, cfg recipes.LockConfig) (recipes.Lock, e
 
 // stale has the same token for all of its grants.
 func stale(s recipes.Client) recipes.Client {
-	return hooked{s, func(ctx context.Context, l recipes.Lock) (recipes.Hold, error) {
+	return zktest.Hooked{Client: s, Acquire: func(ctx context.Context, l recipes.Lock) (recipes.Hold, error) {
 		h, err := l.Acquire(ctx)
 		return staleHold{h}, err
 	}}

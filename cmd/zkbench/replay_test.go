@@ -25,6 +25,7 @@ import (
 	"github.com/zkrecipes/zkrecipes/internal/ensemble"
 	"github.com/zkrecipes/zkrecipes/internal/testing/ensembletest"
 	"github.com/zkrecipes/zkrecipes/internal/testing/must"
+	"github.com/zkrecipes/zkrecipes/internal/testing/zktest"
 	"github.com/zkrecipes/zkrecipes/internal/txnlog"
 	"github.com/zkrecipes/zkrecipes/recipes"
 	"github.com/zkrecipes/zkrecipes/recipes/zookeeper"
@@ -210,7 +211,7 @@ func TestABrokenLockFailsTheReplay(t *testing.T) {
 func TestAnInterruptedReplayRanNoTrials(t *testing.T) {
 	ctx, cancel := context.WithCancel(t.Context())
 	open := with(func(s recipes.Client) recipes.Client {
-		return hooked{s, func(ctx context.Context, _ recipes.Lock) (recipes.Hold, error) {
+		return zktest.Hooked{Client: s, Acquire: func(ctx context.Context, _ recipes.Lock) (recipes.Hold, error) {
 			cancel()
 			return nil, context.Cause(ctx)
 		}}

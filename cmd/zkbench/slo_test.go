@@ -27,7 +27,7 @@ import (
 // planted makes the grants of a session take one millisecond for each contender in line.
 func planted(srv *zkserver.Server) func(recipes.Client) recipes.Client {
 	return func(s recipes.Client) recipes.Client {
-		return hooked{s, func(ctx context.Context, l recipes.Lock) (recipes.Hold, error) {
+		return zktest.Hooked{Client: s, Acquire: func(ctx context.Context, l recipes.Lock) (recipes.Hold, error) {
 			hold, err := l.Acquire(ctx)
 			// A little less, because a histogram rounds. By then the last holder is in line again.
 			time.Sleep(900 * time.Microsecond)
@@ -83,7 +83,7 @@ func TestProbesThatAreMissedHavePathsOfTheirOwn(t *testing.T) {
 		_, dial := zktest.Piped(t)
 		var paths sync.Map
 		ungranting := func(s recipes.Client) recipes.Client {
-			return hooked{s, func(ctx context.Context, l recipes.Lock) (recipes.Hold, error) {
+			return zktest.Hooked{Client: s, Acquire: func(ctx context.Context, l recipes.Lock) (recipes.Hold, error) {
 				paths.Store(l.Path(), true)
 				<-ctx.Done() // no contender is granted
 				return nil, context.Cause(ctx)

@@ -78,15 +78,15 @@ func (c command) verifyVerb(ctx context.Context, args []string) error {
 		}
 		o.Servers = list
 	}
-	return c.verify(ctx, verify.Plugin, o)
+	return c.verify(ctx, o)
 }
 
 // verify prints the results as they come, and the progress on a terminal.
-func (c command) verify(ctx context.Context, check func(context.Context, verify.Options, func(done, of int, r verify.Result)) error, o verify.Options) error {
+func (c command) verify(ctx context.Context, o verify.Options) error {
 	_, terminal := c.terminal(c.stderr)
 	var passed, failed, skipped int
 	var unwritten error
-	err := check(ctx, o, func(done, of int, r verify.Result) {
+	err := verify.Plugin(ctx, o, func(done, of int, r verify.Result) {
 		switch {
 		case len(r.Failures) > 0:
 			failed++

@@ -105,3 +105,23 @@ func (n LeaseNames) Dirs(path string) (leases, locks string) {
 	leases, locks = path+n.Lease, path+n.Lock
 	return leases[:strings.LastIndexByte(leases, '/')], locks[:strings.LastIndexByte(locks, '/')]
 }
+
+// Hooked is a session whose locks are acquired by Acquire.
+type Hooked struct {
+	recipes.Client
+	Acquire func(context.Context, recipes.Lock) (recipes.Hold, error)
+}
+
+func (s Hooked) Lock(path string, cfg recipes.LockConfig) (recipes.Lock, error) {
+	l, err := s.Client.Lock(path, cfg)
+	return hookedLock{l, s}, err
+}
+
+type hookedLock struct {
+	recipes.Lock
+	session Hooked
+}
+
+func (l hookedLock) Acquire(ctx context.Context) (recipes.Hold, error) {
+	return l.session.Acquire(ctx, l.Lock)
+}

@@ -9,8 +9,8 @@ import (
 	"github.com/zkrecipes/zkrecipes/recipes"
 )
 
-// limited is a client of a plugin that may lack recipes. It records what a part uses without the
-// plugin's having it: the part is then skipped, whatever came of it.
+// limited is a client of a plugin that may lack recipes. It records what a part uses and
+// the plugin lacks. The part is then skipped, whether or not it has failed.
 type limited struct {
 	recipes.Client
 	*lacks

@@ -1,5 +1,5 @@
-// Package verify checks a plugin executable, or a host, in any language, against
-// plugin/proto/PROTOCOL.md and the contract of package recipes.
+// Package verify checks a plugin executable, in any language, against plugin/proto/PROTOCOL.md and
+// the contract of package recipes.
 //
 // A part is one promise. The parts of the protocol start the plugin themselves, and speak gRPC
 // without TLS, as the simplest host does. The parts of the contract are those of package
