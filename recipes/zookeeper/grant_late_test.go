@@ -4,7 +4,6 @@ import (
 	"errors"
 	"net"
 	"testing"
-	"testing/synctest"
 	"time"
 
 	"github.com/zkrecipes/zkrecipes/internal/testing/must"
@@ -32,7 +31,7 @@ const (
 // withLateContender calls then in a bubble, as soon as the event is on its way to the
 // contender. The event is the release of the holder or, with sessionEnds, the end of its session.
 func withLateContender(t *testing.T, w way, sessionEnds bool, then func(*lateContender)) {
-	synctest.Test(t, func(t *testing.T) {
+	zktest.Bubble(t, func(t *testing.T) {
 		ctx := t.Context()
 		defer time.Sleep(10 * oneWay) // until all bytes in flight have arrived
 		srv := zkserver.New(zkserver.Config{})

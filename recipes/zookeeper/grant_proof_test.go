@@ -44,7 +44,7 @@ func TestNoGrantOutlivesTheSessionAtTheLeader(t *testing.T) {
 				for _, blocks := range []time.Duration{0, timeout / 10, timeout / 3, timeout / 2, timeout * 3 / 4} {
 					for creation := 1; creation <= 3; creation++ { // of a waiting znode, and of a holding one
 						for _, holds := range []bool{false, true} {
-							synctest.Test(t, func(t *testing.T) {
+							zktest.Bubble(t, func(t *testing.T) {
 								if cutOffAtACreation(t, timeout, phase, blocks, creation, holds, enter) {
 									granted++
 								}

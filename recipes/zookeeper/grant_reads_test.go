@@ -21,7 +21,7 @@ func TestAHolderReadsWhatThePreviousHolderWrote(t *testing.T) {
 	for _, like := range []zkserver.Release{zkserver.Release34, zkserver.Release38, zkserver.Release39} {
 		for _, strategy := range recipes.Strategies() {
 			t.Run(fmt.Sprintf("%v by %s", like, strategy), func(t *testing.T) {
-				synctest.Test(t, func(t *testing.T) { holderReads(t, like, strategy) })
+				zktest.Bubble(t, func(t *testing.T) { holderReads(t, like, strategy) })
 			})
 		}
 	}

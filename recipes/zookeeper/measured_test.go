@@ -246,7 +246,7 @@ func TestLossesAreMeasuredByReason(t *testing.T) {
 		"SESSION_DEADLINE": func(_ *zkserver.Server, link *zktest.Link, _ recipes.Client, _ recipes.Hold) { link.Dead.Store(true) },
 	} {
 		t.Run(reason, func(t *testing.T) {
-			synctest.Test(t, func(t *testing.T) {
+			zktest.Bubble(t, func(t *testing.T) {
 				srv := zkserver.New(zkserver.Config{})
 				defer srv.Close()
 				link := zktest.LinkTo(srv.ServeConn)
@@ -291,7 +291,7 @@ func TestLossesAreMeasuredByReason(t *testing.T) {
 // The time until the deadline shrinks while the connection is cut, grows again after a
 // reconnect, and is the shortest of all sessions.
 func TestTheTimeUntilTheDeadlineIsMeasured(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
+	zktest.Bubble(t, func(t *testing.T) {
 		const timeout = 20 * time.Second
 		srv := zkserver.New(zkserver.Config{})
 		defer srv.Close()

@@ -105,7 +105,7 @@ func onStage(t *testing.T, f func(s *stage)) { setUp(t, false, f) }
 func onPluginStage(t *testing.T, f func(s *stage)) { setUp(t, true, f) }
 
 func setUp(t *testing.T, plugin bool, f func(s *stage)) {
-	synctest.Test(t, func(t *testing.T) {
+	zktest.Bubble(t, func(t *testing.T) {
 		srv := zkserver.New(zkserver.Config{})
 		t.Cleanup(func() { srv.Close() })
 		ctx, end := context.WithTimeout(t.Context(), patience)

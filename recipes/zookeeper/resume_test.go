@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"testing"
-	"testing/synctest"
 	"time"
 
 	"github.com/zkrecipes/zkrecipes/internal/testing/must"
@@ -243,7 +242,7 @@ func TestAResumedSessionReportsContactsThatTheLeaderKnows(t *testing.T) {
 	const timeout = 4 * time.Second // the smallest: two ticks
 	for phase := time.Duration(0); phase < timeout; phase += 130 * time.Millisecond {
 		t.Run(phase.String(), func(t *testing.T) {
-			synctest.Test(t, func(t *testing.T) {
+			zktest.Bubble(t, func(t *testing.T) {
 				srv := zkserver.New(zkserver.Config{})
 				defer srv.Close()
 				first, waiter := zktest.LinkTo(srv.ServeConn).Open(t, timeout), zktest.LinkTo(srv.ServeConn).Open(t, timeout)
@@ -279,7 +278,7 @@ func TestAResumedSessionReportsContactsThatTheLeaderKnows(t *testing.T) {
 
 // After DropRest, a session that holds nothing sends the leader no requests.
 func TestAResumedSessionThatHoldsNothingIsIdle(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
+	zktest.Bubble(t, func(t *testing.T) {
 		srv := zkserver.New(zkserver.Config{})
 		defer srv.Close()
 		way := zktest.LinkTo(srv.ServeConn)
@@ -312,7 +311,7 @@ func TestAResumedSessionThatHoldsNothingIsIdle(t *testing.T) {
 
 // A session confirms a resumed hold like any other: ten times in a timeout, until it is released.
 func TestAResumedHoldIsConfirmed(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
+	zktest.Bubble(t, func(t *testing.T) {
 		_, dialer := zktest.Piped(t)
 		cfg := recipes.SessionConfig{Servers: []string{"server"}, SessionTimeout: 10 * time.Second}
 		s := must.Get(dialer.Open(t.Context(), cfg))(t)

@@ -165,7 +165,7 @@ func TestGrantOfACancelledCallerIsReleased(t *testing.T) {
 		}, 0},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
-			synctest.Test(t, func(t *testing.T) {
+			zktest.Bubble(t, func(t *testing.T) {
 				ss := &session{ctx: t.Context()}
 				ts := newAcquisitions(ss, 1)
 				ss.acquisitions = ts

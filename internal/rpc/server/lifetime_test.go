@@ -101,7 +101,7 @@ func TestSessionOutlivesItsHostForTheLifetime(t *testing.T) {
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
-			synctest.Test(t, func(t *testing.T) {
+			zktest.Bubble(t, func(t *testing.T) {
 				b := newBereaved(t)
 				_ = b.conn.Close()
 				b.holds(true)
@@ -119,7 +119,7 @@ func TestSessionOutlivesItsHostForTheLifetime(t *testing.T) {
 
 // Close ends the session, as SIGTERM does.
 func TestSessionOfAHostThatHasDiedEndsWithThePlugin(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
+	zktest.Bubble(t, func(t *testing.T) {
 		b := newBereaved(t)
 		_ = b.conn.Close()
 		b.holds(true)
@@ -141,7 +141,7 @@ func TestLiveHostEndsItsSession(t *testing.T) {
 		"frozen": func(*bereaved) { time.Sleep(time.Minute) },
 	} {
 		t.Run(name, func(t *testing.T) {
-			synctest.Test(t, func(t *testing.T) {
+			zktest.Bubble(t, func(t *testing.T) {
 				b := newBereaved(t)
 				end(b)
 				synctest.Wait()
@@ -157,7 +157,7 @@ func TestLiveHostEndsItsSession(t *testing.T) {
 
 // The host's children ended before the host.
 func TestHostThatDiesAfterTheLifetime(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
+	zktest.Bubble(t, func(t *testing.T) {
 		b := newBereaved(t)
 		close(b.lifetime)
 		b.holds(true)

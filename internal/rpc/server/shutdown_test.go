@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"testing"
-	"testing/synctest"
 	"time"
 
 	"github.com/zkrecipes/zkrecipes/internal/rpc/client"
@@ -92,7 +91,7 @@ func TestUnconfirmedEndIsReturned(t *testing.T) {
 		{name: "of one that has ended", hungUp: true, ended: true},
 	} {
 		t.Run(test.name, func(t *testing.T) {
-			synctest.Test(t, func(t *testing.T) { // on virtual time
+			zktest.Bubble(t, func(t *testing.T) { // on virtual time
 				_, dial := zktest.Piped(t)
 				conn, s := serve(t, server.Config{Open: func(ctx context.Context, cfg recipes.SessionConfig) (recipes.Client, error) {
 					session, err := dial.Open(ctx, cfg)

@@ -5,12 +5,12 @@ import (
 	"errors"
 	"runtime"
 	"testing"
-	"testing/synctest"
 	"time"
 
 	"github.com/zkrecipes/zkrecipes/internal/rpc/server"
 	"github.com/zkrecipes/zkrecipes/internal/rpc/wire"
 	"github.com/zkrecipes/zkrecipes/internal/testing/must"
+	"github.com/zkrecipes/zkrecipes/internal/testing/zktest"
 	pb "github.com/zkrecipes/zkrecipes/plugin/proto/zkrecipes/v1"
 	"github.com/zkrecipes/zkrecipes/recipes"
 	sdkmetric "go.opentelemetry.io/otel/sdk/metric"
@@ -22,7 +22,7 @@ import (
 // A newer host may send other messages. They do not prove that the host's clock runs, and get
 // no echo.
 func TestOnlyHeartbeatsKeepASession(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
+	zktest.Bubble(t, func(t *testing.T) {
 		const timeout = 10 * time.Second
 		h := newRawHost(t, server.Config{})
 		h.timeout = timeout
@@ -75,7 +75,7 @@ func TestAStreamBeginsWithStart(t *testing.T) {
 
 // The attempt to open a session ends when its host has died or no longer waits.
 func TestAttemptToOpenEndsWithItsStream(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
+	zktest.Bubble(t, func(t *testing.T) {
 		const patience = time.Hour
 		ended := make(chan error)
 		ctx, cancelStream := context.WithCancel(t.Context())

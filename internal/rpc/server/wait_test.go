@@ -7,10 +7,10 @@ import (
 	"maps"
 	"sync"
 	"testing"
-	"testing/synctest"
 	"time"
 
 	"github.com/zkrecipes/zkrecipes/internal/testing/must"
+	"github.com/zkrecipes/zkrecipes/internal/testing/zktest"
 	pb "github.com/zkrecipes/zkrecipes/plugin/proto/zkrecipes/v1"
 	"github.com/zkrecipes/zkrecipes/recipes"
 )
@@ -202,7 +202,7 @@ func TestEarlyLeavesTimeForTheAnswer(t *testing.T) {
 		10 * time.Second:       10*time.Second - answerTime,
 		400 * time.Millisecond: 300 * time.Millisecond,
 	} {
-		synctest.Test(t, func(t *testing.T) {
+		zktest.Bubble(t, func(t *testing.T) {
 			ctx, cancel := context.WithTimeout(t.Context(), given)
 			defer cancel()
 			ctx, done := withTimeToAnswer(ctx)

@@ -15,10 +15,20 @@ import (
 	"github.com/zkrecipes/zkrecipes/recipes/zookeeper"
 )
 
+// Bubble runs a test on virtual time. The bubble outlasts the second that go-zookeeper's Close may
+// wait for its answer: a session that is let go or given up does not wait for that.
+func Bubble(t *testing.T, f func(t *testing.T)) {
+	t.Helper()
+	synctest.Test(t, func(t *testing.T) {
+		t.Cleanup(func() { time.Sleep(2 * time.Second) })
+		f(t)
+	})
+}
+
 // OnVirtualTime runs a test in a bubble of virtual time, with a server and a session.
 func OnVirtualTime(t *testing.T, f func(ctx context.Context, t *testing.T, srv *zkserver.Server, s recipes.Client)) {
 	t.Helper()
-	synctest.Test(t, func(t *testing.T) {
+	Bubble(t, func(t *testing.T) {
 		srv := zkserver.New(zkserver.Config{})
 		t.Cleanup(func() { srv.Close() })
 		f(t.Context(), t, srv, OpenVirtual(t, srv))

@@ -3,6 +3,7 @@ package verb
 import (
 	"context"
 	"errors"
+	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -12,11 +13,11 @@ import (
 
 type stateOf struct {
 	recipes.Session
-	connected bool
+	connected atomic.Bool
 }
 
 func (s *stateOf) State() recipes.State {
-	if s.connected {
+	if s.connected.Load() {
 		return recipes.Connected
 	}
 	return recipes.Suspended
@@ -25,7 +26,8 @@ func (s *stateOf) State() recipes.State {
 // A listing of 60,000 contenders takes longer than a request.
 func TestAReadMayTakeLongWhileServersAnswer(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		s := &stateOf{connected: true}
+		s := &stateOf{}
+		s.connected.Store(true)
 		ctx, cancel := whileConnected(t.Context(), s)
 		defer cancel()
 		time.Sleep(10 * recipes.DefaultOpenTimeout)
@@ -33,7 +35,7 @@ func TestAReadMayTakeLongWhileServersAnswer(t *testing.T) {
 		if ctx.Err() != nil {
 			t.Errorf("%v, although the session is connected", context.Cause(ctx))
 		}
-		s.connected = false
+		s.connected.Store(false)
 		time.Sleep(recipes.DefaultOpenTimeout)
 		synctest.Wait()
 		if !errors.Is(context.Cause(ctx), errSilent) {

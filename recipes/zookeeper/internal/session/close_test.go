@@ -124,7 +124,7 @@ func TestCloseOfASuspendedSession(t *testing.T) {
 		"no server answers until the context ends": {0, time.Second, true, time.Second, time.Second, recipes.ErrUnknownOutcome},
 	} {
 		t.Run(name, func(t *testing.T) {
-			synctest.Test(t, func(t *testing.T) {
+			zktest.Bubble(t, func(t *testing.T) {
 				srv := zkserver.New(zkserver.Config{})
 				defer srv.Close()
 				down := make(chan struct{}, 1) // full while no server can be reached

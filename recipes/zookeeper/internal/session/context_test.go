@@ -5,12 +5,14 @@ import (
 	"errors"
 	"io"
 	"net"
+	"sync"
 	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
 
 	"github.com/zkrecipes/zkrecipes/internal/testing/must"
+	"github.com/zkrecipes/zkrecipes/internal/testing/zktest"
 	"github.com/zkrecipes/zkrecipes/internal/zkserver"
 	"github.com/zkrecipes/zkrecipes/recipes"
 	"github.com/zkrecipes/zkrecipes/recipes/zookeeper/internal/session"
@@ -20,8 +22,9 @@ import (
 // buffer has room.
 type clogged struct {
 	net.Conn
-	gate atomic.Pointer[chan struct{}]
-	over chan struct{}
+	gate    atomic.Pointer[chan struct{}]
+	over    chan struct{}
+	closing sync.Once
 }
 
 func (c *clogged) Write(b []byte) (int, error) {
@@ -34,11 +37,7 @@ func (c *clogged) Write(b []byte) (int, error) {
 }
 
 func (c *clogged) Close() error {
-	select {
-	case <-c.over:
-	default:
-		close(c.over)
-	}
+	c.closing.Do(func() { close(c.over) })
 	return c.Conn.Close()
 }
 
@@ -108,7 +107,7 @@ func TestNoCallOutlastsItsContext(t *testing.T) {
 			},
 		} {
 			t.Run(stuck+"/"+name, func(t *testing.T) {
-				synctest.Test(t, func(t *testing.T) {
+				zktest.Bubble(t, func(t *testing.T) {
 					srv := zkserver.New(zkserver.Config{})
 					defer srv.Close()
 					open := make(chan struct{})

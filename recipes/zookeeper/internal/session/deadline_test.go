@@ -6,7 +6,6 @@ import (
 	"net"
 	"sync/atomic"
 	"testing"
-	"testing/synctest"
 	"time"
 
 	"github.com/zkrecipes/zkrecipes/internal/testing/must"
@@ -25,7 +24,7 @@ func TestAHolderThatIsCutOffKnowsItBeforeTheNextIsGranted(t *testing.T) {
 	const timeout = 9 * time.Second // pings every third
 	for phase := time.Duration(0); phase < timeout; phase += 350 * time.Millisecond {
 		t.Run(phase.String(), func(t *testing.T) {
-			synctest.Test(t, func(t *testing.T) {
+			zktest.Bubble(t, func(t *testing.T) {
 				srv := zkserver.New(zkserver.Config{})
 				defer srv.Close()
 				cutOff := zktest.LinkTo(srv.ServeConn)
@@ -74,7 +73,7 @@ func TestAHolderThatIsCutOffKnowsItBeforeTheNextIsGranted(t *testing.T) {
 // If a session is lost by its own deadline while requests still reach the server, it closes itself
 // there. So the next contender need not wait for the expiry.
 func TestASessionWithoutAnswersIsClosedAtTheServer(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
+	zktest.Bubble(t, func(t *testing.T) {
 		srv := zkserver.New(zkserver.Config{})
 		defer srv.Close()
 		n := zktest.LinkTo(srv.ServeConn)
@@ -99,7 +98,7 @@ func TestASessionWithoutAnswersIsClosedAtTheServer(t *testing.T) {
 func TestAResumedSessionThatIsGrantedASmallerTimeoutIsLostByThat(t *testing.T) {
 	for name, holds := range map[string]bool{"that holds something": true, "that holds nothing": false} {
 		t.Run("of a session "+name, func(t *testing.T) {
-			synctest.Test(t, func(t *testing.T) {
+			zktest.Bubble(t, func(t *testing.T) {
 				const before, after = 30 * time.Second, 4 * time.Second
 				srv := zkserver.New(zkserver.Config{MaxSessionTimeout: before})
 				defer srv.Close()

@@ -218,7 +218,7 @@ func TestADeletionThatIsNotCarriedOut(t *testing.T) {
 // znode is known to be deleted.
 func TestARemovalRunsOnce(t *testing.T) {
 	for _, result := range []error{nil, recipes.ErrNotHeld} {
-		synctest.Test(t, func(t *testing.T) {
+		zktest.Bubble(t, func(t *testing.T) {
 			var r session.Removal
 			started := 0
 			var settle func(error)
@@ -258,7 +258,7 @@ func TestARefusedRemovalRunsAgain(t *testing.T) {
 // TestARemovalThatWasRefusedBeforeIsNotTheAnswer: an attempt in progress may have been refused
 // before the call began.
 func TestARemovalThatWasRefusedBeforeIsNotTheAnswer(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
+	zktest.Bubble(t, func(t *testing.T) {
 		var r session.Removal
 		var settle func(error)
 		r.Start(func(s func(error)) { settle = s })
@@ -273,7 +273,7 @@ func TestARemovalThatWasRefusedBeforeIsNotTheAnswer(t *testing.T) {
 // TestARemovalIsAwaitedTwiceAtMost: a caller that joins a later attempt returns its result,
 // even if that is another refusal.
 func TestARemovalIsAwaitedTwiceAtMost(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
+	zktest.Bubble(t, func(t *testing.T) {
 		var r session.Removal
 		settles := make(chan func(error), 10)
 		start := func(settle func(error)) { settles <- settle }

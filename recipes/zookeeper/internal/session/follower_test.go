@@ -29,7 +29,7 @@ func TestAHolderWhoseFollowerFailsKnowsItBeforeTheNextIsGranted(t *testing.T) {
 		t.Run(failure.name, func(t *testing.T) {
 			for phase := time.Duration(0); phase < timeout; phase += 130 * time.Millisecond {
 				t.Run(phase.String(), func(t *testing.T) {
-					synctest.Test(t, func(t *testing.T) {
+					zktest.Bubble(t, func(t *testing.T) {
 						failFollower(t, timeout, phase, failure.of)
 					})
 				})
@@ -101,7 +101,7 @@ func TestADepartureThatIsReportedLateGrantsNothing(t *testing.T) {
 }
 
 func departureIsToldLate(t *testing.T, strategy recipes.Strategy, leave func(context.Context, recipes.Client, recipes.Hold) error) {
-	synctest.Test(t, func(t *testing.T) {
+	zktest.Bubble(t, func(t *testing.T) {
 		const timeout = 10 * time.Second
 		srv := zkserver.New(zkserver.Config{})
 		defer srv.Close()
@@ -215,7 +215,7 @@ func TestAServerThatLagsRefusesNothing(t *testing.T) {
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
-			synctest.Test(t, func(t *testing.T) {
+			zktest.Bubble(t, func(t *testing.T) {
 				srv := zkserver.New(zkserver.Config{})
 				defer srv.Close()
 				follower, ctx := srv.Follower(), t.Context()

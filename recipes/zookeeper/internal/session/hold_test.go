@@ -93,7 +93,7 @@ func TestLettingGoWaitsForWhatRuns(t *testing.T) {
 
 // LetGo also waits for a dial that does not return in time.
 func TestLettingGoWaitsForADial(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
+	zktest.Bubble(t, func(t *testing.T) {
 		srv := zkserver.New(zkserver.Config{})
 		defer srv.Close()
 		dials, ended := 0, false

@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"github.com/zkrecipes/zkrecipes/internal/testing/must"
+	"github.com/zkrecipes/zkrecipes/internal/testing/zktest"
 	"github.com/zkrecipes/zkrecipes/internal/zkserver"
 	"github.com/zkrecipes/zkrecipes/recipes"
 	"github.com/zkrecipes/zkrecipes/recipes/zookeeper/internal/session"
@@ -145,7 +146,7 @@ func TestPathsAreInspectedAgainOnTheNextConnection(t *testing.T) {
 // Nothing can be sent for several confirmations, because no server accepts a connection. The paths are
 // inspected when one does.
 func TestPathsAreInspectedAfterAnOutage(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
+	zktest.Bubble(t, func(t *testing.T) {
 		srv := zkserver.New(zkserver.Config{})
 		defer srv.Close()
 		var outage time.Time // its end

@@ -4,7 +4,6 @@ import (
 	"context"
 	"net"
 	"testing"
-	"testing/synctest"
 	"time"
 
 	"github.com/zkrecipes/zkrecipes/internal/testing/ensembletest"
@@ -43,7 +42,7 @@ func open(t *testing.T, cfg recipes.SessionConfig) *session.Session {
 
 // onVirtualTime runs test in a bubble, with a session over a pipe to a server.
 func onVirtualTime(t *testing.T, test func(t *testing.T, srv *zkserver.Server, s *session.Session)) {
-	synctest.Test(t, func(t *testing.T) {
+	zktest.Bubble(t, func(t *testing.T) {
 		srv := zkserver.New(zkserver.Config{})
 		defer srv.Close()
 		s := must.Get(session.Open(t.Context(), recipes.SessionConfig{Servers: []string{"server"}, MaxPacket: 64 << 10}, dialPipe(srv)))(t)

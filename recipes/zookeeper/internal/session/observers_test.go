@@ -16,7 +16,7 @@ import (
 // An observer that runs for months loses its connection many times. The goroutines that wait for
 // the watches of a connection end with it.
 func TestAnObserverKeepsNothingOfFormerConnections(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
+	zktest.Bubble(t, func(t *testing.T) {
 		srv := zkserver.New(zkserver.Config{})
 		defer srv.Close()
 		s, closeSession := zktest.OpenIn(t, srv)
@@ -50,7 +50,7 @@ func TestAnObserverKeepsNothingOfFormerConnections(t *testing.T) {
 
 // While the server throttles, an observer repeats only the reads that were refused.
 func TestAThrottledObserverReadsOnlyWhatIsMissing(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
+	zktest.Bubble(t, func(t *testing.T) {
 		srv := zkserver.New(zkserver.Config{})
 		t.Cleanup(func() { srv.Close() })
 		watches, other := zktest.OpenVirtual(t, srv), zktest.OpenVirtual(t, srv)

@@ -9,7 +9,6 @@ import (
 	"strings"
 	"sync/atomic"
 	"testing"
-	"testing/synctest"
 	"time"
 
 	"github.com/zkrecipes/zkrecipes/internal/testing/must"
@@ -91,7 +90,7 @@ func TestOpenReturnsTheErrorOfEachAttempt(t *testing.T) {
 		m := met[n*(n/len(met)*2+1)%len(met)]
 		all.meets = append(all.meets, m.serve)
 		so := attempts{meets: all.meets}
-		synctest.Test(t, func(t *testing.T) {
+		zktest.Bubble(t, func(t *testing.T) {
 			ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
 			defer cancel()
 			_, err := session.Open(ctx, recipes.SessionConfig{Servers: []string{"server"}, ConnectTimeout: time.Hour}, so.dial)
@@ -113,7 +112,7 @@ func TestOpenReturnsTheErrorOfEachAttempt(t *testing.T) {
 
 // Before the first attempt has ended, the error names the servers. The attempt ends with Open.
 func TestOpenReportsAnAttemptThatHasNotEnded(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
+	zktest.Bubble(t, func(t *testing.T) {
 		begun := time.Now()
 		ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
 		defer cancel()
@@ -130,7 +129,7 @@ func TestOpenReportsAnAttemptThatHasNotEnded(t *testing.T) {
 
 // Whatever has failed, Open succeeds at a server that serves.
 func TestOpenContinuesUntilAServerServes(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
+	zktest.Bubble(t, func(t *testing.T) {
 		srv := zkserver.New(zkserver.Config{})
 		defer srv.Close()
 		a := attempts{srv: srv}

@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"net"
 	"testing"
-	"testing/synctest"
 	"time"
 
 	"github.com/zkrecipes/zkrecipes/internal/testing/must"
@@ -29,7 +28,7 @@ func TestAHoldSurvivesAnOutageOfTwoFifthsOfTheTimeout(t *testing.T) {
 			} {
 				t.Run(fmt.Sprintf("%v, %d servers, %s", timeout, len(servers), how), func(t *testing.T) {
 					for phase := time.Duration(0); phase < timeout/10; phase += timeout / 110 {
-						synctest.Test(t, func(t *testing.T) {
+						zktest.Bubble(t, func(t *testing.T) {
 							interrupt(t, recipes.SessionConfig{Servers: servers, SessionTimeout: timeout}, dial, 2*timeout+phase, timeout*2/5)
 						})
 					}

@@ -9,7 +9,6 @@ import (
 	"net"
 	"strings"
 	"testing"
-	"testing/synctest"
 	"time"
 
 	"github.com/zkrecipes/zkrecipes/internal/testing/ensembletest"
@@ -141,7 +140,7 @@ func (s *servers) dial(ctx context.Context, _, _ string) (net.Conn, error) {
 // Until the server has answered, the deadline counts from the last contact of the earlier
 // process. Afterwards it counts from the handshake.
 func TestTheDeadlineMovesWithTheSession(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
+	zktest.Bubble(t, func(t *testing.T) {
 		const timeout = 20 * time.Second
 		srv := &servers{Server: zkserver.New(zkserver.Config{})}
 		defer srv.Close()

@@ -7,10 +7,10 @@ import (
 	"net"
 	"sync"
 	"testing"
-	"testing/synctest"
 	"time"
 
 	"github.com/zkrecipes/zkrecipes/internal/testing/must"
+	"github.com/zkrecipes/zkrecipes/internal/testing/zktest"
 	"github.com/zkrecipes/zkrecipes/internal/zkserver"
 	"github.com/zkrecipes/zkrecipes/recipes"
 	"github.com/zkrecipes/zkrecipes/recipes/zookeeper/internal/session"
@@ -52,7 +52,7 @@ func (e *threeServers) dial(ctx context.Context, _, address string) (net.Conn, e
 func TestServersThatAnswerNothingDoNotEndASession(t *testing.T) {
 	for range 20 { // each session has its own order
 		for _, hidden := range []bool{false, true} {
-			synctest.Test(t, func(t *testing.T) {
+			zktest.Bubble(t, func(t *testing.T) {
 				e := &threeServers{srv: zkserver.New(zkserver.Config{}), hidden: hidden}
 				defer e.srv.Close()
 				s := must.Get(session.Open(t.Context(), recipes.SessionConfig{

@@ -7,7 +7,6 @@ import (
 	"net"
 	"strings"
 	"testing"
-	"testing/synctest"
 	"time"
 
 	"github.com/zkrecipes/zkrecipes/internal/testing/must"
@@ -182,7 +181,7 @@ func (s *slow) Read(p []byte) (int, error) {
 
 // A large reply over a slow link is awaited as long as bytes arrive.
 func TestAReplyThatTakesLongToArrive(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
+	zktest.Bubble(t, func(t *testing.T) {
 		const timeout, nodes = 10 * time.Second, 400 // of about 58 bytes each in a listing
 		srv := zkserver.New(zkserver.Config{})
 		defer srv.Close()
