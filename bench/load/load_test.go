@@ -176,7 +176,7 @@ func TestTheFirstContenderHeadsTheLine(t *testing.T) {
 	})
 }
 
-// A grant and the end of the load may cross, for example through a plugin.
+// A grant may arrive when the load has ended, for example through a plugin.
 func TestGrantsThatCrossTheEndAreReleased(t *testing.T) {
 	all, srv := served(t, 5)
 	for i := range all {
@@ -274,7 +274,7 @@ func TestHandoffDoesNotContainTheHold(t *testing.T) {
 			Workload: load.Drain, Recipe: load.Lock, Path: path, Hold: hold,
 			Sessions: sessions(t, 4),
 		})
-		// Three handoffs with two holds between them.
+		// The expected time has three handoffs with two holds between them.
 		if m.Elapsed != 2*hold {
 			t.Errorf("elapsed %v; want two holds of %v", m.Elapsed, hold)
 		}

@@ -46,8 +46,8 @@ func removeHolder(srv *zkserver.Server, s recipes.Client) {
 
 func TestFailoverFindsABrokenLock(t *testing.T) {
 	for _, n := range []int{2, 5} {
-		// With the defect from the start, all contenders hold at once. With the defect from the
-		// kill on, two of the four survivors do. With two contenders there is only one survivor.
+		// If the defect exists from the start, all contenders hold at once. If it exists only after
+		// the kill, two of the four survivors do. With two contenders there is only one survivor.
 		for _, first := range []bool{true, false} {
 			synctest.Test(t, func(t *testing.T) {
 				all, srv := served(t, n)
