@@ -217,9 +217,9 @@ func (c *cells) recorded(trials []record.Record, figure func([]record.Record) fl
 	}
 }
 
-// good checks the intervals, and that the median error of times is at most 15 %. If two recordings
-// of a level differ by more in the median, the limit is that difference, because no prediction
-// can be better than the records.
+// good checks the intervals, and that the median error of times is at most 15 %. If the recordings
+// of a level differ by more than that, in the median, the limit is their difference, because no
+// prediction can be better than the records.
 func (c cells) good(t *testing.T, least int) {
 	t.Helper()
 	c.covered(t, least)
@@ -321,12 +321,12 @@ func sweepOf(servers string) string { return filepath.Join(results, "zookeeper-"
 // results has the records of the latest sweep.
 var results = filepath.Join("..", "..", "..", "..", "testdata", "results")
 
-// quiet returns the file of records from a machine that did nothing else.
+// quiet returns the file of records from an otherwise idle machine.
 func quiet(servers string) string {
 	return filepath.Join(results, "quiet", "zookeeper-"+servers+".jsonl")
 }
 
-// shared returns the file of records from a machine with other work.
+// shared returns the file of records from a machine under other load.
 func shared(servers string) string {
 	return filepath.Join(results, "shared", "zookeeper-"+servers+".jsonl")
 }
