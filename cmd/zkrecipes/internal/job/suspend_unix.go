@@ -26,8 +26,8 @@ const stopMoment = 100 * time.Millisecond
 // ended. The others stay stopped until their callers end them.
 //
 // A SIGCONT can arrive before this process has stopped, and the runtime does not report in
-// which order signals arrived. So nothing stops if one arrives at about the same time:
-// otherwise this process could wait forever for another.
+// which order signals arrived. So suspend stops nothing if a SIGCONT arrives at about the same
+// time. Otherwise this process could wait forever for another SIGCONT.
 func (r *Relay) suspend() {
 	r.starts.Lock()
 	defer r.starts.Unlock()
