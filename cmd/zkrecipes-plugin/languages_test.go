@@ -223,7 +223,7 @@ func TestOncePerWithAHostInPython(t *testing.T) {
 	}
 	must.Do(t, input.Close())
 	line("exit code 0")
-	line("") // the end: it has removed its files
+	line("") // the end: the host has removed its files
 }
 
 func (f foreign) open() recipes.Client {

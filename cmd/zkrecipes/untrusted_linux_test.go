@@ -114,10 +114,10 @@ func TestNoVerbPrintsWhatATerminalActsUpon(t *testing.T) {
 			if len(calls) == 0 {
 				t.Fatal("untrustedCalls has no call of this verb")
 			}
-			heard := v.Name == "completion" // which receives nothing untrusted
+			heard := v.Name == "completion" // completion receives nothing untrusted
 			for _, line := range calls {
 				if v.Name == "doctor" {
-					for mode := range doctored { // with a plugin process, which takes a second
+					for mode := range doctored { // starts a plugin process, which takes a second
 						heard = world.run(t, v, mode, "-chroot /"+mode+" "+line, &untrusted{}, outputs[:map[bool]int{false: 1, true: 2}[mode == "answers"]]...) || heard
 					}
 					continue
@@ -275,7 +275,7 @@ func (w untrustedWorld) run(t *testing.T, v verb.Verb, what, line string, u *unt
 			}
 		}
 		if output == "terminal" {
-			harmless(t, call, stdout) // and stderr
+			harmless(t, call, stdout) // contains stderr too
 		} else {
 			harmless(t, call+": stdout", stdout)
 			harmless(t, call+": stderr", stderr)
@@ -346,7 +346,7 @@ func harmless(t *testing.T, what, text string) {
 	}
 }
 
-// TestTopShowsNoControls: on the screen of a terminal.
+// TestTopShowsNoControls: the screen of a terminal shows no control characters.
 func TestTopShowsNoControls(t *testing.T) {
 	w := newUntrustedWorld(t)
 	for mode := range doctored {

@@ -38,8 +38,8 @@ func controls() string {
 type untrusted struct {
 	recipes.Client
 	text   string // in each string and error
-	err    error  // of each request of a recipe
-	opens  error  // of the first Open; later ones fail in any case
+	err    error  // the error of each request of a recipe
+	opens  error  // the error of the first Open; later ones always fail
 	lost   bool   // grants are lost
 	runs   bool   // but only when the command runs
 	waits  bool   // locks are acquired only after the wait queue was read
@@ -502,7 +502,8 @@ var doctored = map[string]*untrusted{
 	"refusal": {text: untrustedText, opens: fmt.Errorf("%w: %s", recipes.ErrAuthFailed, untrustedText)},
 }
 
-// openDoctored is the plugin of doctor and top. It writes hostile text to its log.
+// openDoctored opens the sessions of the plugin that doctor and top use. It writes hostile text to
+// its log.
 func openDoctored(_ context.Context, cfg recipes.SessionConfig) (recipes.Client, error) {
 	fmt.Fprintln(os.Stderr, untrustedBytes)
 	u := doctored[strings.TrimPrefix(cfg.Chroot, "/")]

@@ -25,11 +25,11 @@ type tree struct {
 	queues   map[string]string
 	kind     map[string]recipes.Kind // KindLock if there is none
 	children map[string][]string     // more names
-	created  map[string]int64        // by path and session: a czxid, where it differs from the session
+	created  map[string]int64        // czxids by path and session, where they differ from the session's number
 	fails    map[string]error
 	requests []string
 	between  func() // runs before each reading of contenders
-	again    error  // of readings of contenders
+	again    error  // the error of readings of contenders
 }
 
 func (t *tree) ID() int64              { return 99 }
@@ -142,7 +142,7 @@ func TestALineWithoutChangesCostsOneRequest(t *testing.T) {
 	})
 }
 
-// TestOnlyPathsAreSearched: the znodes of recipes are not.
+// TestOnlyPathsAreSearched: the znodes of recipes are not searched.
 func TestOnlyPathsAreSearched(t *testing.T) {
 	c := &tree{
 		queues: map[string]string{"/r/a": "1h", "/r/a/below": "2h", "/r/secret/x": "3h"},
@@ -207,7 +207,8 @@ func TestGrantsASecond(t *testing.T) {
 	}
 }
 
-// TestHeldIsCountedFromTheReadingBeforeTheGrant: or from the time when the holder joined.
+// TestHeldIsCountedFromTheReadingBeforeTheGrant: if the holder joined later than that, from its
+// joining.
 func TestHeldIsCountedFromTheReadingBeforeTheGrant(t *testing.T) {
 	start := time.Unix(1_000_000, 0)
 	var h history
@@ -275,7 +276,7 @@ func TestDeadlocks(t *testing.T) {
 	}
 }
 
-// TestADeadlockThatCannotBeReadAgainIsNotShown: the other wait queues are.
+// TestADeadlockThatCannotBeReadAgainIsNotShown: the other wait queues are still shown.
 func TestADeadlockThatCannotBeReadAgainIsNotShown(t *testing.T) {
 	for _, fails := range []error{recipes.ErrNoNode, errors.New("no permission"), recipes.ErrSessionLost} {
 		c := &tree{queues: map[string]string{"/r/a": "1h 2", "/r/b": "2h 1"}}
