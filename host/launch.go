@@ -320,8 +320,8 @@ func (l *launched) discard() {
 // died reports whether a signal or a crash ended the process, so that another plugin can
 // resume its sessions. It is called when the stream of a session has ended, and waits until
 // an exiting process was reaped. It returns false for a process that runs or that has exited
-// with code 0, because that process may have closed the session. So may one whose connection
-// ended before it did.
+// with code 0, because that process may have closed the session. A process whose connection ended
+// before the process did may also have closed it.
 func (l *launched) died(ctx context.Context) bool {
 	p := l.proc()
 	if !p.isExiting() {

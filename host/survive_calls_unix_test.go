@@ -60,7 +60,7 @@ func TestASessionIsLostAtItsDeadlineHoweverManyPluginsDie(t *testing.T) {
 	t.Parallel()
 	v := survive(t)
 	short, lostFirst := v.holdsShortly("/l")
-	// From now on the server answers no plugin that resumes the session.
+	// From now on the server does not answer a plugin that resumes the session.
 	v.server.SetFault(func(r zkserver.Request) zkserver.Fault {
 		return zkserver.Fault{CloseBefore: r.SessionID == short.ID()}
 	})
