@@ -15,12 +15,12 @@ type line struct {
 	recipe *recipe
 	parent *parent
 
-	order []*contender // of a priority lock only those with a holder's name
-	asks  []*contender // the others of a priority lock
+	order []*contender // for a priority lock, only those whose names are names of holders
+	asks  []*contender // for a priority lock, all others
 
 	held      int   // contenders that hold
 	token     int64 // of the last grant
-	freeSince int64 // no contender holds and some wait; 0: otherwise
+	freeSince int64 // since when some contenders wait and none holds; 0: otherwise
 	exceeded  bool  // there are too many holders, which was reported
 	dirty     bool
 	passes    bool // a hold has ended in this transaction
@@ -43,10 +43,10 @@ type contender struct {
 	asked, downgraded  bool
 	overtaken          int
 	how                string // it has ended
-	ended              int64  // of a hold; 0: it has not
+	ended              int64  // when the hold ended; 0: it has not ended
 
-	beside *contender // of another recipe, which held at the same path when this one was granted
-	from   Moment     // of that grant; if it was before the logs, of the contender's join
+	beside *contender // a contender of another recipe that held at the same path when this one was granted
+	from   Moment     // the transaction of that grant; if it precedes the logs, that of the contender's join
 }
 
 // lineAt returns the line of a recipe at a path.
@@ -169,7 +169,7 @@ func (a *auditor) create(path string, data []byte, ephemeral bool) {
 }
 
 // claims reports whether the transaction replaces another znode of the contender by this one, as a
-// claim of a priority lock does. If so, it copies from that znode when the contender joined.
+// claim of a priority lock does. If so, it copies the time of joining from that znode.
 func (a *auditor) claims(c *contender) bool {
 	for _, g := range a.gone {
 		if g.line == c.line && g.sequence == c.sequence && g.session == c.session && g.recipe == priorityLock {

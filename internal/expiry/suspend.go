@@ -39,8 +39,8 @@ func NewWith(total func() time.Duration) *Clock {
 	return &Clock{total: total, seen: max(total(), total(), total())}
 }
 
-// rest is for how long, by the monotonic clock, Slept reuses its last reading. Each grant calls
-// Slept several times, and reading the system's clocks costs ten times as much as the rest.
+// rest is how long Slept reuses its last reading, by the monotonic clock. Each grant calls Slept
+// several times, and reading the system's clocks costs ten times as much as all else in Slept.
 const rest = time.Millisecond
 
 // Slept returns for how long the machine was suspended after t. It returns too much if t lies

@@ -223,8 +223,8 @@ func (c *conn) waits(op Op) <-chan struct{} {
 // forLeader reports whether a follower forwards such requests to the leader.
 func (op Op) forLeader() bool { return op.writes() || op == OpSync || op == OpCloseSession }
 
-// pollFollowers makes the followers report whose poll is due. It returns the time of the
-// next poll, or the zero time if there is no follower.
+// pollFollowers makes those followers report whose poll is due. It returns the time of the next
+// poll, or the zero time if there is no follower.
 func (s *Server) pollFollowers(now time.Time) (next time.Time) {
 	for _, f := range s.followers {
 		for !now.Before(f.pollAt) {
