@@ -27,10 +27,10 @@
 // # Flow
 //
 // No call queues for the connection. The plugin announces in its Limits how many unanswered
-// calls a host may have, and of what size. A call that would exceed the limits is made as a
-// gRPC call, and so is a call with a large request. The receiving side reads at all times. It
-// passes calls to other goroutines, and answers to the waiting callers. Large answers are cut
-// into parts, and other answers pass between the parts.
+// calls a host may have, and of what size. A call that has a large request, or would exceed the
+// limits, is made as a gRPC call. The receiving side reads at all times. It passes calls to other
+// goroutines, and answers to the waiting callers. Large answers are cut into parts, and other
+// answers pass between the parts.
 //
 // A host's call never waits for the plugin to read; see [Calls.put]. A plugin whose host does
 // not read its answers stops reading calls when [MaxUnsent] bytes wait, and ends the

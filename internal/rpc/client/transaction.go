@@ -70,7 +70,7 @@ func (t *transaction) undone(ctx context.Context, id string) error {
 	if ctx.Err() == nil {
 		return nil
 	}
-	t.s.Abandon(id) // again, unless ctx has ended after the answer
+	t.s.Abandon(id) // a repetition, unless ctx has ended after the answer
 	return fmt.Errorf("%s: %w: %w", t, recipes.ErrUnknownOutcome, ctx.Err())
 }
 

@@ -48,13 +48,13 @@ func (s *Session) Acquire(ctx context.Context, what, name string, ask *pb.Acquir
 	ask.Announce = joined != nil || s.resumable // the next plugin may have to resume the contender
 	s.expect(a.id, a.waiter)
 	defer func() {
-		s.unexpect(a.id, a.waiter) // first: the next plugin does not serve the session before, and joined may call it
+		s.unexpect(a.id, a.waiter) // must come first: until then the next plugin does not serve the session, and joined may make a call of it
 		a.notifying.Wait()
 	}()
 	for {
 		err := s.call(ctx, Options{waiter: a.waiter, abandonID: a.id}, a.call)
 		if e, answered := wire.Error(err); answered && a.resumed != nil && (errors.Is(e, recipes.ErrUnsupported) || ask.GetTry() && errors.Is(e, recipes.ErrRemoved)) {
-			continue // the place is lost, or the try had given it up: join again
+			continue // the place was lost, or the try has given it up: join again
 		}
 		if err != nil {
 			return nil, nil, s.explain(ctx, what, err)
