@@ -104,7 +104,7 @@ func TestPeersTakeTurns(t *testing.T) {
 	cfg.SystemProperties = nil // a deleted path would lose the count of created znodes
 	for _, w := range waysOf(t, ensembletest.Start(t, cfg).Addrs(), 3) {
 		t.Run(w.name, func(t *testing.T) {
-			for range 2 { // as the rounds of the benchmark do
+			for range 2 { // repeated, like the rounds of the benchmark
 				if cycle := w.runs["cycle"]; cycle != nil {
 					cycle(t, 50*time.Millisecond)
 				}

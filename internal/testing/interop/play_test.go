@@ -89,7 +89,7 @@ func (m *match) play(lasts time.Duration, sides ...side) {
 
 // left reports whether the match must end early. One reason is that all peers wait forever,
 // which it records as broken. The other reason is a lost session, if each turn needs all peers.
-// starts means that a peer is not ready yet.
+// starts reports that a peer is not ready yet.
 func (m *match) left(starts bool) bool {
 	m.mu.Lock()
 	defer m.mu.Unlock()

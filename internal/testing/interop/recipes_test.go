@@ -88,7 +88,7 @@ func TestRecipesRun(t *testing.T) {
 			for _, w := range recipeWays(t, addrs, s) {
 				for _, l := range s.workloads {
 					if run := w.runs[l.name]; run != nil {
-						for range 2 { // as the rounds of the benchmark do
+						for range 2 { // repeated, like the rounds of the benchmark
 							t.Logf("%s by %s: %.0f %s", l.name, w.name, run(t, 50*time.Millisecond), l.unit)
 						}
 					}

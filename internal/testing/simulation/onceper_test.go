@@ -47,8 +47,8 @@ type almanac struct {
 	mu      sync.Mutex
 	ahead   time.Duration
 	forward time.Duration // by how much the leader's clock was set forward, in all
-	back    bool          // it was set back
-	counted []mark        // before turns that are counted
+	back    bool          // the clock was set back
+	counted []mark        // times before turns that are counted
 	tried   map[int64]bool
 }
 
@@ -87,7 +87,8 @@ func (a *almanac) due(c *client, m mark) {
 	}
 }
 
-// early checks that what is too early follows a turn that a client has counted, or tried to.
+// early checks that a caller gets a NotDueError only after a turn that a client has counted, or
+// tried to count.
 func (a *almanac) early(c *client, e *recipes.NotDueError) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
