@@ -127,7 +127,7 @@ func (c SemaphoreConfig) Validate() error {
 // client left behind.
 //
 // A number excludes others for as long as a Hold does: see "What a lock is worth". If an id
-// generator continues after the loss of its session, it creates the ids of the next holder.
+// generator continues after the loss of its session, it creates the same ids as the next holder.
 //
 // # What a token is worth
 //

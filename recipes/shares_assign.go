@@ -67,7 +67,7 @@ func nOf(m Member) (n int, known bool) {
 // spread spreads the numbers below n over the members. The oldest get the larger parts: they own the
 // most already. Each keeps what it owns, up to its part, and free numbers fill the rest.
 func spread(n int, before map[Token][]int, members []Token, after map[Token][]int) {
-	part := func(i int) int { // of the i-th member
+	part := func(i int) int { // how many numbers the i-th member gets
 		if i < n%len(members) {
 			return n/len(members) + 1
 		}
