@@ -59,7 +59,7 @@ func TestADeletionHitsItsOwnersZnode(t *testing.T) {
 	nothing := func(*deletion) {}
 	for name, test := range map[string]struct {
 		before func(*deletion) // runs at the owner's first request
-		fault  zkserver.Fault  // of the first deletion
+		fault  zkserver.Fault  // the fault of the first deletion
 		read   func(*deletion) // runs before the owner's first read
 		want   error
 		stays  bool // another client's znode of that name

@@ -209,7 +209,7 @@ func TestAReceiptServesTheNextOrIsDeleted(t *testing.T) {
 		gone    bool           // the caller gives up while it is in flight
 		down    bool           // it gives up while there is no connection to repeat it on
 		again   zkserver.Fault // of its repetition
-		refused bool           // by one of its own operations
+		refused bool           // refused because of one of its own operations
 		want    error
 		deleted bool
 	}{

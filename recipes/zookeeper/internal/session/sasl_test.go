@@ -235,7 +235,8 @@ func TestServersWithoutSASL(t *testing.T) {
 }
 
 // A server that resumes the session, and whose answer to SASL does not arrive, keeps the session
-// alive at the leader. Such a connection is no contact: the session must end at its deadline.
+// alive at the leader. Such a connection does not count as a contact, so the session must end at
+// its deadline.
 func TestAHandshakeWithoutSASLIsNoContact(t *testing.T) {
 	e := ensembletest.StartSASL(t, digestLogin)
 	for timeout := time.Second; timeout < time.Minute; timeout *= 2 { // a busy machine needs more

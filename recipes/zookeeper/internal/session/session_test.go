@@ -111,8 +111,8 @@ func TestWhatWasQueuedForASessionDoesNotRunInTheNext(t *testing.T) {
 }
 
 // The error of a session that is lost by its deadline says for how long no server has answered.
-// With a hold, it also says for how long the leader is not known to have heard of the session:
-// the loss counts from there.
+// With a hold, it also says how long ago the leader is last known to have received a contact,
+// because the deadline counts from there.
 func TestWhyASessionIsLostByItsClock(t *testing.T) {
 	for _, holds := range []bool{false, true} {
 		onVirtualTime(t, func(t *testing.T, srv *zkserver.Server, s *session.Session) {

@@ -214,7 +214,7 @@ func TestWatchesAreForgotten(t *testing.T) {
 		"ChildrenW":   {func(path string) { _, _, _ = s.ChildrenW(ctx, path) }, 1, 0},
 		"DeletionW":   {func(path string) { _, _, _ = s.DeletionW(ctx, path) }, 1, 0},
 		"PlaceW":      {func(string) { _, _ = s.BareW(ctx, place) }, 1, 1},
-		"Predecessor": {func(path string) { _, _, _, _ = s.Predecessor(ctx, place, path) }, 2, 1}, // with its own
+		"Predecessor": {func(path string) { _, _, _, _ = s.Predecessor(ctx, place, path) }, 2, 1}, // it also watches the caller's own znode
 	} {
 		for path, want := range map[string]int{"/line/x": test.kept, "/line/none": test.none} {
 			cutAndWait(t, srv, s)
