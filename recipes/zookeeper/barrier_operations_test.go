@@ -151,7 +151,7 @@ func doubleBarrierOperations() (all []operation) {
 			all = append(all,
 				operation{"DoubleBarrier.Enter" + named, func(s *stage) doing { return s.entering(d, first) }},
 				operation{"Passage.Leave" + named, func(s *stage) doing { return s.leaving(d, first) }},
-				operation{"Passage.Leave, given up" + named, func(s *stage) doing { // the other member leaves all the same
+				operation{"Passage.Leave, given up" + named, func(s *stage) doing { // the other member leaves in any case
 					do := s.leaving(d, first)
 					do.act = givenUp(do.act, func(context.Context) error { return nil })
 					return do

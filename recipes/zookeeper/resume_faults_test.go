@@ -50,8 +50,8 @@ type resumption struct {
 	victim, other recipes.Client
 }
 
-// before has a session acquire what hold acquires, and a lock that is not resumed. Then it
-// moves the session.
+// before makes a session acquire what hold acquires, and a lock that is not resumed. Then it moves
+// the session.
 func (r *resumption) before(t *testing.T, hold func(recipes.Client)) {
 	r.srv, r.ctx = zktest.Embedded(t), zktest.Bounded(t)
 	r.other = zktest.Open(t, r.srv)

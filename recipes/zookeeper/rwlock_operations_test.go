@@ -39,7 +39,7 @@ func revocations(of string, at func(s *stage, in recipes.Client) (revocable, fun
 				act:    func(ctx context.Context) error { return lock.Revoke(ctx, theirs.Znode()) },
 				denied: []denial{{znode: theirs.Znode(), perms: noWrite}},
 				after: func() error {
-					if s.lost() { // before it has asked, or after
+					if s.lost() { // before the victim has asked, or after that
 						return theirs.Release(s.ctx)
 					}
 					return errors.Join(signalled(revoked)(s.ctx), theirs.Release(s.ctx))
@@ -289,7 +289,7 @@ func priorityLockOperations() []operation {
 					granted <- priority
 					err = h.Release(s.ctx)
 				}
-				if err != nil && !errors.Is(err, recipes.ErrRemoved) && !errors.Is(err, recipes.ErrAccessDenied) && s.Context().Err() == nil { // as some cases want
+				if err != nil && !errors.Is(err, recipes.ErrRemoved) && !errors.Is(err, recipes.ErrAccessDenied) && s.Context().Err() == nil { // some cases expect these errors
 					s.Errorf("priority %d: %v", priority, err)
 				}
 			})

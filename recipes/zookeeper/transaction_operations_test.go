@@ -105,7 +105,7 @@ func transactionOperations() (all []operation) {
 					site := s.voted(s.other, "1", recipes.VoteCommit)
 					if began {
 						s.ok(deciding(s.transaction(s.other, "").Coordinate, true)(s.ctx))
-					} // else the site counts its vote itself: a session that does not know that it began gives up
+					} // otherwise the site counts its vote itself, because a session that does not know that it has begun the transaction gives up
 					return s.finish(true, site)
 				},
 			}
@@ -134,7 +134,7 @@ func transactionOperations() (all []operation) {
 					after:    func() error { return s.finish(commit, one, two) },
 				}
 			})
-			row("Transaction.Coordinate, given up, "+string(vote), func(s *stage) doing { // then a site counts the votes
+			row("Transaction.Coordinate, given up, "+string(vote), func(s *stage) doing { // after that, a site counts the votes
 				tx := begun(s, s.victim, "1", "2")
 				one, two := s.voted(s.other, "1", recipes.VoteCommit), must.Get(s.transaction(s.other, "").Join(s.ctx, "2"))(s.T)
 				commit := vote == recipes.VoteCommit
@@ -370,7 +370,7 @@ func transactionOperations() (all []operation) {
 		tx, theirs := s.transaction(s.victim, ""), s.transaction(s.other, recipes.CoordinatorOnly)
 		s.ok(tx.Begin(s.ctx, nil, "1"))
 		must.Get(tx.Abort(s.ctx, ""))(s.T)
-		s.ok(zktest.BarrierAt(s.T, s.other, stagePath+"/done_1").Set(s.ctx, nil)) // but its completion failed halfway
+		s.ok(zktest.BarrierAt(s.T, s.other, stagePath+"/done_1").Set(s.ctx, nil)) // the transaction was decided, but its deletion failed halfway
 		return doing{
 			act:      tx.Forget,
 			happened: func() bool { return !s.present(stagePath) },

@@ -84,8 +84,9 @@ func (w way) after(do func(ctx context.Context, s recipes.Recipes, path string) 
 	return w
 }
 
-// A way of the catalog is among the ways here, so that the techniques run over it. The double
-// barrier's passage is not: operations of its own have the other members that it waits for.
+// A way of the catalog is among the ways here, so that the techniques run over it. The only
+// exception is the double barrier: it has operations of its own, with the other members that it
+// waits for.
 func TestTheWaysAreThoseOfTheCatalog(t *testing.T) {
 	all := tableOfWays()
 	for _, of := range grants.All() {

@@ -157,8 +157,8 @@ func (l *Lease) Stop() {
 }
 
 // Check ends the session if the deadline has passed. That also ends a session whose connection
-// hangs inside go-zookeeper. The timer stands while the machine is suspended, so somebody else must
-// call Check then.
+// hangs inside go-zookeeper. The timer does not run while the machine is suspended, so another
+// goroutine must call Check when the machine wakes.
 func (l *Lease) Check() {
 	l.mu.Lock()
 	if l.timer == nil {

@@ -70,10 +70,10 @@ type mserver struct {
 type mkind int8
 
 const (
-	txnCreate   mkind = iota + 1 // of who's place
-	txnRelease                   // who's place is set and deleted
-	txnDelete                    // of who's place
-	txnSet                       // of who's data
+	txnCreate   mkind = iota + 1 // the place of who is created
+	txnRelease                   // the place of who is set and deleted
+	txnDelete                    // the place of who is deleted
+	txnSet                       // the data of who are set
 	txnUnparent                  // the parent is deleted
 )
 
@@ -122,7 +122,7 @@ const inbox = 4
 type mclient struct {
 	phase     mphase
 	connected bool
-	expired   bool // by the leader; the client may not know yet
+	expired   bool // the leader has expired the session; the client may not know yet
 	server    int8
 	seen      int8 // the latest transaction that a server has reported to it
 
@@ -168,7 +168,7 @@ type mstate struct {
 	pending [12]mtxn // not applied by the follower yet
 	clients [contenders]mclient
 
-	faults  int8 // that may still happen
+	faults  int8 // how many faults may still happen
 	foreign int8 // the third-party contender: 0 may join, 1 exists, 2 has left
 }
 
@@ -949,7 +949,7 @@ func starts(faults int8) []mstate {
 
 // TestHandoffModelFindsMistakes plants a mistake in each guard.
 func TestHandoffModelFindsMistakes(t *testing.T) {
-	testall.Require(t) // it tests the model
+	testall.Require(t) // this test tests the model
 	withoutRaceDetector(t)
 	concludes := func(change func(*wake)) func(*model) {
 		return func(m *model) {

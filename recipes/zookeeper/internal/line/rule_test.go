@@ -76,7 +76,7 @@ func TestWatched(t *testing.T) {
 }
 
 // In whatever order contenders leave, a waiter that may enter has been woken, and one departure
-// wakes at most permits waiters.
+// wakes at most as many waiters as there are permits.
 func TestWatchedMissesNoWakeUp(t *testing.T) {
 	for range 2000 {
 		permits, n := 1+rand.IntN(4), 1+rand.IntN(12)

@@ -185,7 +185,7 @@ func (s *semaphore) agreed(ctx context.Context) (version int32, err error) {
 	err = znode.Retry(ctx, s.Session, "agree on "+want, func() error {
 		node, err := s.Session.Get(ctx, s.Path())
 		if err != nil {
-			if errors.Is(err, recipes.ErrNoNode) { // with the contender's znode
+			if errors.Is(err, recipes.ErrNoNode) { // the path was deleted with the contender's znode
 				return fmt.Errorf("%w: %s", recipes.ErrRemoved, s.Path())
 			}
 			return err

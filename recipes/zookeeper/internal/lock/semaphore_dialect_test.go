@@ -180,7 +180,7 @@ func TestTheContendersOfLeases(t *testing.T) {
 				for _, guid := range []string{"f", "0", "e", "1", "d", "2"} {
 					all = append(all, lease(s, guid))
 				}
-				if err := s.Raw.Delete(all[0], -1); err != nil { // so the server lists them in another order
+				if err := s.Raw.Delete(all[0], -1); err != nil { // makes the server list the others in another order
 					s.Fatal(err)
 				}
 				return all[1:]

@@ -114,7 +114,7 @@ func (s slots) claim(ctx context.Context, lease string) error {
 			return err
 		}
 		t := s.claimTxn(lease, number, version)
-		if version == recipes.AnyVersion { // which compares nothing, so first change it
+		if version == recipes.AnyVersion { // AnyVersion compares nothing, so first give the path a version
 			t = session.Txn{}
 			t.Set(s.Path(), s.word(), version)
 		}

@@ -197,7 +197,7 @@ func (l *listing) revise(ctx context.Context) (complete bool, err error) {
 			return false, nil
 		case err != nil:
 			return false, err
-		case last != l.last, last >= math.MaxInt32-1: // then servers no longer count
+		case last != l.last, last >= math.MaxInt32-1: // at the largest number servers no longer count
 			return false, nil
 		}
 	}

@@ -22,7 +22,7 @@ func TestAnAcknowledgementThatEndsWithItsSessionIsNotCancelled(t *testing.T) {
 	srv := zktest.Embedded(t)
 	ctx := zktest.Bounded(t)
 	put := must.Get(zktest.Open(t, srv).Queue("/q", recipes.QueueConfig{}))(t)
-	for range 10 { // each run takes one of two ways by chance
+	for range 10 { // each run takes one of two code paths at random
 		must.Get(put.Put(ctx, nil))(t)
 		s := zktest.Open(t, srv)
 		d := must.Get(must.Get(s.Queue("/q", recipes.QueueConfig{}))(t).Receive(ctx))(t)

@@ -17,7 +17,7 @@ import (
 type priorityWaiter struct {
 	lock    *priorityLock
 	me      contender // waiting
-	data    []byte    // of its waiting znode, at
+	data    []byte    // the data of its waiting znode, at version
 	version int32     // this version
 	claimed bool      // a claim was sent
 	held    bool      // and committed

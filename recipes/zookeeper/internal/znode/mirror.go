@@ -248,7 +248,7 @@ func (m *mirror) read(ctx, life context.Context, path string, old *mirrored) (*m
 		return n, err
 	}
 	if path != m.Root {
-		return nil, nil // then the parent's watch has fired
+		return nil, nil // the znode was deleted, so the parent's watch has fired
 	}
 	exists, created, err := m.session.ExistsW(life, path)
 	if err == nil && exists {
