@@ -254,7 +254,7 @@ func lostGrants() (all []operation) {
 		}
 		seen[w.Method] = true
 		lost(w, "deleted", (*stage).remove)
-		if w.Method == "Slots.Acquire" { // its number is in the data
+		if w.Method == "Slots.Acquire" { // the number of the slot is in the data
 			lost(w, "written", func(s *stage, znode string) error {
 				if err := s.write(znode, "x"); !errors.Is(err, recipes.ErrNoNode) { // the session may have ended
 					return err

@@ -254,7 +254,7 @@ func (o operation) meets(s *stage, f fault, at int64, clean *run) (requests int6
 		*clean = now
 	}
 	if f.cancels || !f.answered() || do.happen != nil {
-		now.watches-- // one may remain on a znode that exists: the next wait uses it
+		now.watches-- // one watch may remain on a znode that exists: the next wait uses it
 	}
 	if f.kills {
 		now.goroutines-- // the goroutine that renews the proof of a resumed session, which counts as one that has held something

@@ -113,7 +113,7 @@ func sweepResume(t *testing.T, w way, at int64, f fault) int64 {
 		return err
 	}
 	err := settle(ctx, call)
-	if errors.Is(err, context.Canceled) { // it has resumed nothing, and can be repeated
+	if errors.Is(err, context.Canceled) { // the call has resumed nothing, and can be repeated
 		ctx = r.ctx
 		err = settle(ctx, call)
 	}

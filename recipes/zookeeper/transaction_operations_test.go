@@ -191,7 +191,7 @@ func transactionOperations() (all []operation) {
 					if s.lost() {
 						return abort(s.ctx)
 					}
-					if s.present(stagePath+"/joined_1") && !s.present(stagePath+"/s_1") { // it was cancelled, and the site is dead
+					if s.present(stagePath+"/joined_1") && !s.present(stagePath+"/s_1") { // the call was cancelled, and the site is dead
 						s.ok(abort(s.ctx))
 						return s.finish(false, theirs, must.Get(s.transaction(s.other, "").Join(s.ctx, "1"))(s.T))
 					}
@@ -203,7 +203,7 @@ func transactionOperations() (all []operation) {
 				do.happened = func() bool { return s.present(stagePath + "/joined_1") }
 				dead := func() bool { return s.present(stagePath+"/joined_1") && !s.present(stagePath+"/s_1") }
 				do.act = givenUp(do.act, func(ctx context.Context) error {
-					if dead() { // the next plugin has dropped its znode
+					if dead() { // the next plugin has deleted the site's znode
 						return nil
 					}
 					_, err := s.transaction(s.victim, "").Join(ctx, "1")
@@ -295,7 +295,7 @@ func transactionOperations() (all []operation) {
 	// A site joins late, and the coordinator reads again which sites have joined. No site commits
 	// without the votes of all, and no live site is taken for dead.
 	for _, vote := range []recipes.Vote{recipes.VoteCommit, recipes.VoteAbort} {
-		for _, waits := range []bool{false, true} { // the first site; it may become coordinator
+		for _, waits := range []bool{false, true} { // whether the first site waits, so that it may become coordinator
 			all = append(all, operation{fmt.Sprintf("Transaction.Coordinate, a site that joins late votes %s, the first waits %v", vote, waits), func(s *stage) doing {
 				commit := vote == recipes.VoteCommit
 				tx := s.transaction(s.victim, recipes.OwnNodes)

@@ -40,7 +40,7 @@ type options = grants.Options
 type technique int
 
 const (
-	operated technique = 1 << iota // it is among the operations
+	operated technique = 1 << iota // the way is among the operations
 	held                           // a grant is resumed
 	moved                          // a waiter is resumed
 	waited                         // a waiter waits, and cannot be resumed

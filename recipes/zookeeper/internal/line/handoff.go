@@ -82,7 +82,7 @@ type handoffWaiter struct {
 	bare session.BareZnode
 	me   Entry
 
-	resumed bool // it has waited in another process
+	resumed bool // the contender has waited in another process
 }
 
 // few is the largest number of siblings for which one listing costs less than reading one

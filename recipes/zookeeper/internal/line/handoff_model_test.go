@@ -95,7 +95,7 @@ const (
 	phaseList            // list the path
 	phaseOwn             // set the watch on its own place
 	phaseAhead           // set the watch on its predecessor
-	phaseWait            // both are set
+	phaseWait            // both watches are set
 	phaseSync            // its predecessor has released; wait until the server has caught up
 	phaseLook            // first in a listing after a wait; read its place after a sync
 	phaseHold            //
@@ -491,7 +491,7 @@ func (m *model) requests(s *mstate, i int, add func(string, func(*mstate))) {
 				c.number, c.czxid, c.target = n.number, n.czxid, n.number-1
 				s.reply(i, phaseOwn)
 			} else {
-				s.reply(i, phaseEnd) // it would create another place; that is another contender
+				s.reply(i, phaseEnd) // the contender would create another place, which the model treats as another contender
 			}
 		})
 	case c.phase == phaseList:
@@ -855,8 +855,7 @@ func (m *model) receive(s *mstate, i int) {
 	}
 }
 
-// disconnect ends the contender's connection: what was in flight is lost, and so are the
-// server's watches.
+// disconnect ends the contender's connection. Messages in flight and the server's watches are lost.
 func (s *mstate) disconnect(i int) {
 	c := &s.clients[i]
 	c.connected, c.watchOwn, c.watchParent, c.watched, c.ahead = false, false, false, false, -1

@@ -57,7 +57,7 @@ func TestWatched(t *testing.T) {
 	}{
 		{recipes.Herd, "a b c", 1, "a"},        // every waiter watches the first
 		{recipes.Predecessor, "a b c", 1, "c"}, // the largest j < i; two of the texts print "smallest"
-		{recipes.Predecessor, "a b", 2, "a b"}, // the first waiter: all holders
+		{recipes.Predecessor, "a b", 2, "a b"}, // the first waiter watches all holders
 		{recipes.Predecessor, "a b c", 2, "b c"},
 		{recipes.Predecessor, "a b c d e", 3, "c d e"},
 		{recipes.Herd, "a b c d e", 3, "a b c"},

@@ -88,7 +88,7 @@ func (s *leased) acquire(ctx context.Context, try bool) (*line.Hold, error) {
 		}
 	}
 	locked, err := s.lock.Enter(ctx, o)
-	if met, ok := errors.AsType[*recipes.ForeignError](err); ok { // perhaps found among the contenders that wait for the lock
+	if met, ok := errors.AsType[*recipes.ForeignError](err); ok { // the contender may be one of those that wait for the lock
 		_ = s.Session.Refuse(s.Path(), *met)
 	}
 	if err != nil {
@@ -97,7 +97,7 @@ func (s *leased) acquire(ctx context.Context, try bool) (*line.Hold, error) {
 	lease, err := s.take(ctx, locked, try)
 	released := locked.Release(ctx) // the release continues after ctx has ended
 	if err == nil && released != nil {
-		_ = lease.Release(ctx) // this one too
+		_ = lease.Release(ctx) // this release continues too
 		err = released
 	}
 	return lease, err

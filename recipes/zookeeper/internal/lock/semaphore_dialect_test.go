@@ -265,7 +265,7 @@ func TestALeaseIsResumedWhenAnOlderOneIsGivenBack(t *testing.T) {
 		h := must.Get(leasesOf(t, former, recipes.Curator, 2).Acquire(s.Ctx))(t)
 		next := zktest.Move(t, s.Addr, former)
 		_, err := leasesOf(t, next, recipes.Curator, 2).(zktest.Taker[recipes.Hold]).Resume(s.Ctx, h.Znode(), h.Token()+1)
-		s.Is(err, recipes.ErrRemoved) // another lease, which does not count as older
+		s.Is(err, recipes.ErrRemoved) // the znode is another lease, which does not count as older
 		met := zktest.Between(srv, next, zktest.Op(zkserver.OpExists, older.Znode()), func() { s.Release(older) })
 		_, err = leasesOf(t, next, recipes.Curator, 2).(zktest.Taker[recipes.Hold]).Resume(s.Ctx, h.Znode(), h.Token())
 		if !met() || err != nil {

@@ -111,7 +111,7 @@ func TestTheZnodesOfAQueue(t *testing.T) {
 	s := zktest.Open(t, srv)
 	q := zktest.QueueOf(t, s, "/app/queue", recipes.QueueConfig{Capacity: 10, MaxDeliveries: 1})
 	must.Get(q.PutMany(ctx, []byte("a"), []byte("b"), []byte("c")))(t)
-	if err := must.Get(q.Receive(ctx))(t).Return(ctx); err != nil { // its only attempt
+	if err := must.Get(q.Receive(ctx))(t).Return(ctx); err != nil { // the element's only attempt
 		t.Fatal(err)
 	}
 	must.Get(q.Receive(ctx))(t)

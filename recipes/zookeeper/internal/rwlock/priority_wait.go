@@ -18,7 +18,7 @@ type priorityWaiter struct {
 	lock    *priorityLock
 	me      contender // waiting
 	data    []byte    // the data of its waiting znode, at version
-	version int32     // this version
+	version int32     // the version of data
 	claimed bool      // a claim was sent
 	held    bool      // and committed
 	try     bool
@@ -217,7 +217,7 @@ func (w *priorityWaiter) claim(ctx context.Context, state lockState) error {
 	case znode.RefusedOp(err) == ofWaiting && errors.Is(err, recipes.ErrBadVersion):
 		return w.rereadData(ctx)
 	case errors.Is(err, recipes.ErrNoNode):
-		return w.removed() // perhaps the path is gone, and all contenders with it
+		return w.removed() // the path may be deleted, and all contenders with it
 	case !znode.TryAgain(ctx, w.lock.Session, err):
 	case errors.Is(err, recipes.ErrUnknownOutcome): // after a sync, it was committed or never will be
 		return cmp.Or(w.lock.Session.Sync(ctx, w.lock.Path()), znode.ErrReadAgain)

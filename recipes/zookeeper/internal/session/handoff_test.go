@@ -31,7 +31,7 @@ func (g *bareOwner) gone() {
 
 // again makes the other client create a znode of the same name, in a new wait queue.
 func (g *bareOwner) again() {
-	_ = g.other.DeleteOnce(g.ctx, g.place.Path, -1) // it may be deleted already
+	_ = g.other.DeleteOnce(g.ctx, g.place.Path, -1) // the znode may be deleted already
 	if err := g.other.DeleteOnce(g.ctx, "/line", -1); err != nil {
 		g.t.Error(err)
 	}
@@ -56,7 +56,7 @@ func TestAReleasedZnode(t *testing.T) {
 		multi, read     zkserver.Fault // faults of the first multi and of the first read
 		want            error
 		unwatched       bool // neither the znode nor its parent is watched
-		stays           bool // another client's znode of that name
+		stays           bool // whether another client's znode of that name must remain
 		multis, deletes int64
 		fallbacks       int64
 	}{

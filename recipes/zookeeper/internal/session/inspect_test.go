@@ -150,7 +150,7 @@ func TestPathsAreInspectedAfterAnOutage(t *testing.T) {
 	zktest.Bubble(t, func(t *testing.T) {
 		srv := zkserver.New(zkserver.Config{})
 		defer srv.Close()
-		var outage time.Time // its end
+		var outage time.Time // when the outage ends
 		s := must.Get(session.Open(t.Context(), recipes.SessionConfig{Servers: []string{"server"}, MaxPacket: 64 << 10},
 			func(context.Context, string, string) (net.Conn, error) {
 				if time.Now().Before(outage) {

@@ -199,7 +199,7 @@ func TestKerberos(t *testing.T) {
 		d.cut(t, s)
 		must.Get(s.Get(zktest.Bounded(t), "/"))(t)
 	})
-	t.Run("no KDC", func(t *testing.T) { // it is stopped
+	t.Run("no KDC", func(t *testing.T) { // the KDC is stopped
 		d := new(counter)
 		ctx, cancel := context.WithTimeout(t.Context(), 300*time.Millisecond) // subject: the session cannot be opened
 		defer cancel()

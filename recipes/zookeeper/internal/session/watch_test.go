@@ -155,7 +155,7 @@ func TestACancelledReadReturnsAtOnce(t *testing.T) {
 	defer srv.Freeze(false)
 	ctx, cancel := context.WithTimeout(context.Background(), 20*time.Millisecond)
 	defer cancel()
-	for i := range 30 { // more than go-zookeeper queues
+	for i := range 30 { // more events than go-zookeeper queues
 		if _, _, err := s.GetW(ctx, fmt.Sprintf("/n%d", i)); !errors.Is(err, context.DeadlineExceeded) {
 			t.Fatalf("got %v", err)
 		}
@@ -250,7 +250,7 @@ func TestAPredecessorIsWatchedOnTheConnectionOfTheOwnWatch(t *testing.T) {
 			_, _, own, err = s.Predecessor(ctx, place, ahead.Path)
 			watched <- err
 		}()
-		synctest.Wait() // its own watch is joined
+		synctest.Wait() // the waiter has joined its own watch
 		cutAndWait(t, srv, s)
 		proceed()
 		must.Do(t, <-watched)

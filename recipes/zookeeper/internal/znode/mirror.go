@@ -201,7 +201,7 @@ func (m *mirror) walk(ctx context.Context) error {
 		var next []string
 		for i, path := range level {
 			if read[i] == nil {
-				continue // it was deleted since the listing, or could not be read
+				continue // the znode was deleted after the listing, or could not be read
 			}
 			found[path] = read[i]
 			next = append(next, m.below(path, read[i].names)...)
