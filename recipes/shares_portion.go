@@ -109,7 +109,7 @@ func (p *portion) want(numbers []int) {
 	defer p.mu.Unlock()
 	before := p.wanted
 	p.wanted = make(map[int]context.CancelFunc)
-	for _, number := range numbers { // another client may have written it
+	for _, number := range numbers { // another client may have written the assignment
 		if _, twice := p.wanted[number]; !twice && number >= 0 && number < p.of.n {
 			p.wanted[number] = before[number]
 			delete(before, number)
@@ -330,7 +330,7 @@ func (p *portion) awaitFree(wanted context.Context, name string) error {
 			return nil
 		}
 	}
-	_, err = p.of.numbers.Lookup(wanted, name) // it ended because of the context, the session or err
+	_, err = p.of.numbers.Lookup(wanted, name) // the watch ended because of the context, the session or err
 	if errors.Is(err, ErrNoNode) {
 		err = nil
 	}

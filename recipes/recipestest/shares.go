@@ -451,7 +451,7 @@ func sharesTests() []test {
 			f := fx.sharing(4, 0)
 			warned := f.warns()
 			small := f.open(func(c *recipes.SessionConfig) { c.MaxPacket = 8 << 10 })
-			a := f.joined(small, get(f.fixture, f.shares(small, f.n).Join)) // it assigns
+			a := f.joined(small, get(f.fixture, f.shares(small, f.n).Join)) // this member assigns
 			b := f.join()
 			f.settled(a, b)
 			before := []map[int]recipes.Share{a.owns(), b.owns()}
@@ -532,7 +532,7 @@ func sharesTests() []test {
 			f := fx.sharing(4, 0)
 			warned := f.warns()
 			small := f.open(func(c *recipes.SessionConfig) { c.MaxPacket = 8 << 10 })
-			a := f.joined(small, get(f.fixture, f.shares(small, f.n).Join)) // it assigns
+			a := f.joined(small, get(f.fixture, f.shares(small, f.n).Join)) // this member assigns
 			f.settled(a)
 			for i := range 60 {
 				name := fmt.Sprintf("%s%d", strings.Repeat("x", 200), i)
