@@ -48,8 +48,8 @@ import (
 	"google.golang.org/grpc/stats"
 )
 
-// Conn sends unary calls over a second connection, which is for calls alone. Streams use gRPC.
-// So do calls while there is no second connection.
+// Conn sends unary calls over a second connection, which is for calls alone. Streams use gRPC, and
+// so do calls while there is no second connection.
 type Conn struct {
 	grpc.ClientConnInterface
 	dial Dialer // may be nil

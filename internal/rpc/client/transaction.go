@@ -23,7 +23,7 @@ type transaction struct {
 
 type site struct {
 	*transaction
-	part    link.Part // its key is the site's membership
+	part    link.Part // the part's key is the site's membership
 	name    string
 	payload []byte
 }

@@ -216,7 +216,7 @@ type waiter struct {
 	notifying sync.WaitGroup // calls of joined while the call continues
 
 	turns   chan turn // holds one: the latest turn that resumePossessions offered
-	always  bool      // it is offered turns even without a znode: DropRest would undo the call's effect
+	always  bool      // turns are offered even without a znode, because DropRest would undo the call's effect
 	resumed *pb.Grant // the place to resume, or nil
 
 	// Under the session's mu:

@@ -323,7 +323,7 @@ func TestTheEndOfAProcessWaitsForItsSessions(t *testing.T) {
 		waits()
 		p.removeSession(s)
 		waits()
-		p.endOpen() // it has failed
+		p.endOpen() // the attempt to open it has failed
 		if synctest.Wait(); !returned || p.failure() == nil {
 			t.Errorf("returned: %v; %v", returned, p.failure())
 		}

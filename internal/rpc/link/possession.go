@@ -36,7 +36,7 @@ func (s *Session) resumePossessions(t *generation) {
 	if refused != nil {
 		return
 	}
-	for _, g := range s.begin(t) { // none if the generation has ended
+	for _, g := range s.begin(t) { // no grants if the generation has ended
 		s.Spawn(g.arm)
 	}
 }

@@ -224,7 +224,7 @@ func TestARemovedMemberDoesNotWait(t *testing.T) {
 	}
 }
 
-// dropped counts how often its rest is deleted.
+// dropped counts the calls of its DropRest.
 type dropped struct {
 	recipes.Client
 	times *int
