@@ -134,7 +134,7 @@ func TestEnsembleInReadOnlyMode(t *testing.T) {
 			break
 		}
 		select {
-		case <-time.After(20 * time.Millisecond): // another process, so it must be polled
+		case <-time.After(20 * time.Millisecond): // the server is another process, so the test polls it
 		case <-ctx.Done():
 			t.Fatal("the server is not read-only")
 		}

@@ -32,7 +32,7 @@ type pair struct {
 	library, theirs, ours string
 
 	free  bool // turns do not exclude each other
-	rw    bool // it has readers
+	rw    bool // the recipe has readers
 	lists bool // their library lists the wait queue, and must see our contender
 	stops bool // all contenders can wait for each other until one of them gives up (kazoo#649)
 	meet  bool // all four processes take part in each turn, so a turn waits for one that was killed

@@ -24,7 +24,7 @@ import (
 // way is what a benchmark measures: a lock, or the recipes of a library.
 type way struct {
 	name  string
-	runs  map[string]run         // by workload, those that it has
+	runs  map[string]run         // the workloads that it has, by name
 	asked func(testing.TB) int64 // counts the grants that needed a request to the leader; nil for other libraries
 }
 
@@ -172,7 +172,7 @@ func (c *contenders) cycle(tb testing.TB, window time.Duration) float64 {
 			}
 		})
 	}
-	first.Wait() // each has had one turn
+	first.Wait() // each contender has had one turn
 	begun, before := time.Now(), done.Load()
 	time.Sleep(window)
 	count, took := done.Load()-before, time.Since(begun)

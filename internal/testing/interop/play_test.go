@@ -177,7 +177,7 @@ func (m *match) is(pid string) string {
 	case m.pair.rw && m.writes(pid):
 		return "writer"
 	case m.pair.meet && (m.exists("taken-"+pid) || os.Rename(m.witness.file("rests-"+pid), m.witness.file("taken-"+pid)) == nil):
-		return "member" // it does not enter again
+		return "member" // a member does not enter again
 	case m.exists("reader-" + pid):
 		return "reader"
 	case m.writes(pid), m.exists("slot-" + pid):

@@ -67,7 +67,7 @@ func recipeWays(tb testing.TB, addrs []string, s setting) []way {
 			runs[l] = func(tb testing.TB, window time.Duration) float64 { return p.do(tb, l, int64(elementsOf(window))) }
 		}
 		if name == "kazoo" {
-			delete(runs, "shared") // its readers and writers can wait for each other (kazoo#649)
+			delete(runs, "shared") // kazoo's readers and writers can wait for each other (kazoo#649)
 		}
 		ways = append(ways, way{name: name, runs: runs})
 	}
