@@ -104,7 +104,7 @@ func (s *suspended) suspend(send func()) {
 func (s *suspended) sigtstp() { s.Helper(); s.signal(syscall.SIGTSTP) }
 
 // TestASuspendedToolSuspendsItsCommand: it does so even if the command ignores SIGTSTP. When
-// zkrecipes continues, so does the command.
+// zkrecipes continues, the command continues too.
 func TestASuspendedToolSuspendsItsCommand(t *testing.T) {
 	for name, args := range map[string][]string{
 		"lock":         {"lock", "/l", "--", "sh", "-c", ticks},

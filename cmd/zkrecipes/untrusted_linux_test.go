@@ -27,8 +27,8 @@ import (
 	"github.com/zkrecipes/zkrecipes/recipes"
 )
 
-// untrustedCalls are calls of each verb. In each the fields are the arguments, and {NAME} is one
-// of untrustedWorld.
+// untrustedCalls are calls of each verb. The fields of a call are the arguments, and {NAME} stands
+// for the entry of that name in untrustedWorld.
 var untrustedCalls = map[string][]string{
 	"audit":            {"/ {LOGS}", "-holds /l {LOGS}", "-html {PAGE} / {LOGS}", "-writes {WRITES} / {LOGS}", "/ {NONE}"},
 	"barrier remove":   {"/b"},
@@ -127,7 +127,7 @@ func TestNoVerbPrintsWhatATerminalActsUpon(t *testing.T) {
 					continue
 				}
 				joins := v.Name == "group join" || v.Name == "names register"
-				if joins && !strings.Contains(line, " -- ") { // it stays until a loss
+				if joins && !strings.Contains(line, " -- ") { // the member stays until a loss
 					heard = world.run(t, v, "answers, until a loss", line, &untrusted{text: untrustedText, lost: true}, outputs...) || heard
 				} else {
 					heard = world.run(t, v, "answers", line, &untrusted{text: untrustedText}, outputs...) || heard
@@ -239,7 +239,7 @@ func untrustedLog() []byte {
 // local are the verbs that open no session.
 var local = map[string]bool{"audit": true, "completion": true, "init": true, "upgrade-plugin": true}
 
-// outputs are how a verb prints.
+// outputs are the forms in which a verb prints.
 var outputs = []string{"text", "json", "terminal"}
 
 // run calls a verb with each of the outputs, and checks what it prints. It reports whether the verb

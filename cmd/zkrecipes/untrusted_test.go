@@ -495,7 +495,7 @@ func (l untrustedLatch) Count(context.Context) (int64, error)     { return 1, l.
 func (l untrustedLatch) CountDown(context.Context) (int64, error) { return 1, l.err }
 func (l untrustedLatch) Wait(context.Context) error               { return l.err }
 
-// doctored are what doctor finds, by the chroot of the sessions.
+// doctored maps the chroot of a session to what doctor finds there.
 var doctored = map[string]*untrusted{
 	"answers": {text: untrustedText},
 	"errors":  {text: untrustedText, err: errors.New(untrustedText)},

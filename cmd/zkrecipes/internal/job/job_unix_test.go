@@ -74,7 +74,7 @@ func TestOtherProcessesDoNotInheritPipes(t *testing.T) {
 	defer life.Close()
 	before := inheritable()
 	j := &Job{cmd: exec.Command("/bin/sh"), exited: make(chan struct{}), denied: make(chan struct{})}
-	close(j.exited) // it is not started
+	close(j.exited) // the command is not started
 	started := must.Get(j.arrange(life))(t)
 	defer started()
 	if len(j.cmd.ExtraFiles) == 0 {

@@ -14,7 +14,7 @@ type line struct {
 	key
 	permits    int // of a semaphore of zkrecipes or kazoo; 0: unknown
 	contenders []recipes.Contender
-	read       time.Time // the last time at which its listing was as here
+	read       time.Time // the last time at which the listing was read and was the same
 
 	since map[place]time.Time // for each holder, the latest known time at which it was not yet a holder
 	rate  float64             // grants a second

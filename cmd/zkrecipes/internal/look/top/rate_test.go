@@ -132,8 +132,7 @@ func TestALongLineAtTheDefaultRate(t *testing.T) {
 	})
 }
 
-// TestADeadlockOfRealContenders: it is shown once both wait, and no longer when one has given
-// up.
+// TestADeadlockOfRealContenders: it is shown once both wait, and disappears when one has given up.
 func TestADeadlockOfRealContenders(t *testing.T) {
 	zktest.OnVirtualTime(t, func(ctx context.Context, t *testing.T, srv *zkserver.Server, a recipes.Client) {
 		b := zktest.OpenVirtual(t, srv)

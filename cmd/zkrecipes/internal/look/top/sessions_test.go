@@ -45,7 +45,7 @@ Sessions with Ephemerals (1):
 
 const stopped, own = 0x1000197d8ae0000, 0x1000197d8ae0001
 
-// answers are the servers of -admin.
+// answers returns a function that answers as the servers of -admin do.
 func answers(all map[string]string) func(context.Context, string, string) string {
 	return func(_ context.Context, server, word string) string { return all[server+" "+word] }
 }

@@ -89,7 +89,7 @@ func (s *survey) round(ctx context.Context, c client, show func(*snapshot) error
 		case err != nil && path == s.root && s.rounds == 0, ended(err):
 			return err
 		case errors.Is(err, recipes.ErrNoNode):
-			continue // it was deleted since its parent was listed
+			continue // the znode was deleted after its parent was listed
 		case err != nil:
 			z = &znode{unreadable: err}
 		}

@@ -19,8 +19,9 @@ import (
 
 func TestMain(m *testing.M) { leaktest.Main(m) }
 
-// tree is a client whose servers have these wait queues. All paths are strings of contenders, such
-// as "1h 2 3": the sessions, of which 1 holds. The number of a contender is its place in numbers.
+// tree is a client whose servers have these wait queues. The queue of a path is a string such as
+// "1h 2 3": the sessions of its contenders, of which 1 holds. The sequence number and the token of
+// a contender are those of its session.
 type tree struct {
 	queues   map[string]string
 	kind     map[string]recipes.Kind // KindLock if there is none
@@ -186,7 +187,7 @@ func TestGrantsASecond(t *testing.T) {
 		{recipes.KindLock, []string{"1h 2", "1h 2"}, 0},
 		{recipes.KindLock, []string{"1h 2", "21h 22"}, 2},
 		{recipes.KindLock, []string{"21h", "5h"}, 0.1},                       // the path was created again
-		{recipes.KindPriorityLock, []string{"1h", "21h"}, 0.1},               // its numbers are those of requests too
+		{recipes.KindPriorityLock, []string{"1h", "21h"}, 0.1},               // numbers of a priority lock also count requests
 		{recipes.KindLock, []string{"2147483647h", "-2147483639h"}, 1},       // the numbers wrap
 		{recipes.KindSemaphore, []string{"1h 2h 3", "2h 3h", "9h 10h"}, 0.4}, // the last of the holders
 		{recipes.KindLock, []string{"1h", "41h", "41h", "41h", "41h"}, 0},    // only the last 30 seconds count
