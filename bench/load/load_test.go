@@ -367,7 +367,7 @@ func TestLostSessionEndsTheLoad(t *testing.T) {
 	_, err := load.Load{
 		Workload: load.Drain, Recipe: load.Election, Path: path, Sessions: all,
 		Begin: func(ctx context.Context) error {
-			for _, s := range slices.Backward(all) { // the holder's last, so that no other contender is granted
+			for _, s := range slices.Backward(all) { // closes the holder's session last, so that no other contender is granted
 				s.Close(ctx)
 			}
 			return nil

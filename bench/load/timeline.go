@@ -138,7 +138,7 @@ func (t *timed) reopen(ctx context.Context, i int) (recipes.Client, error) {
 // seated takes turns with one session. It always returns an error.
 func (t *timed) seated(ctx context.Context, s *seat, session recipes.Client) (err error) {
 	t.mu.Lock()
-	if t.holder == s { // it was lost, and no other contender has been granted since
+	if t.holder == s { // this hold was lost, and no other contender has been granted since
 		t.holder, t.left = nil, -1
 	}
 	s.session = session

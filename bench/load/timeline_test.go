@@ -20,7 +20,7 @@ import (
 
 const (
 	timelineHold    = 50 * time.Millisecond                // 20 grants a second
-	timelineLength  = 20*time.Second - 10*time.Millisecond // no grant comes at its end
+	timelineLength  = 20*time.Second - 10*time.Millisecond // no grant comes at the end of the timeline
 	timelineTimeout = 3 * time.Second                      // of its sessions
 )
 

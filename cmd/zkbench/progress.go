@@ -101,7 +101,7 @@ func (c command) newProgress(trials []bench.Trial) *progress {
 			progressbar.OptionShowCount(),
 			progressbar.OptionFullWidth(),
 			progressbar.OptionClearOnFinish(),
-			progressbar.OptionSetPredictTime(false), // it assumes that all trials take the same time
+			progressbar.OptionSetPredictTime(false), // the library's prediction assumes that all trials take the same time
 			progressbar.OptionSetRenderBlankState(true),
 		)
 	}

@@ -283,8 +283,8 @@ func TestTimesOfSamples(t *testing.T) {
 	}
 }
 
-// TestScheduleOfAReplay: arrivals every 10 ms, at twice the speed, for 12 ms, by two sessions. Each hold
-// is shorter by production's handoff.
+// TestScheduleOfAReplay: arrivals that were 10 ms apart are played at twice the speed for 12 ms, by
+// two sessions. Each hold is shortened by production's handoff.
 func TestScheduleOfAReplay(t *testing.T) {
 	l := must.Get(readAudit(madeAudit(t, "lock", 5), "/"))(t)
 	ms := time.Millisecond
