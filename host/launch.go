@@ -82,7 +82,7 @@ func (l *launched) attach(ctx context.Context, conn *grpc.ClientConn, c *link.Cl
 	if c == nil {
 		return newPlugin(ctx, conn, l.dialCalls, l, l.cfg.MeterProvider)
 	}
-	p := &Plugin{link: c.Connect(conn, l.dialCalls, l.died), peer: l} // it opens sessions once c.Use was called
+	p := &Plugin{link: c.Connect(conn, l.dialCalls, l.died), peer: l} // the plugin opens sessions once c.Use was called
 	return p, p.attach(ctx, conn)
 }
 

@@ -149,7 +149,7 @@ func TestAFrozenPluginIsNotReplaced(t *testing.T) {
 }
 
 // TestATurnEndsWithItsPlugin: without a supervisor the session is lost with the plugin. The turn does not
-// count, and the next holder's is due.
+// count, so the turn of the next holder is due.
 func TestATurnEndsWithItsPlugin(t *testing.T) {
 	t.Parallel()
 	server := embedded(t)

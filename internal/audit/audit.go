@@ -261,7 +261,7 @@ func (a *auditor) load(f *txnlog.File) error {
 		path    string
 		data    []byte
 		header  txnlog.Header // of its creation
-		changed int64         // its mzxid
+		changed int64         // the znode's mzxid
 	}
 	var nodes []node // used only if the checksum is right
 	err = snapshot.Read(nil, func(n *txnlog.Node) {

@@ -42,7 +42,7 @@ type contender struct {
 	unknown            bool // the grant was before the logs
 	asked, downgraded  bool
 	overtaken          int
-	how                string // it has ended
+	how                string // how it has ended; "" while it waits or holds
 	ended              int64  // when the hold ended; 0: it has not ended
 
 	beside *contender // a contender of another recipe that held at the same path when this one was granted
@@ -279,7 +279,7 @@ func (a *auditor) grantAll(l *line) {
 	if l.recipe.permits {
 		l.Permits = cmp.Or(l.parent.permits, l.Permits) // the path may be deleted at the end
 		if permits = l.parent.permits; permits == 0 || l.recipe == kazooSemaphore {
-			permits = math.MaxInt // unknown; or each lease is a permit
+			permits = math.MaxInt // the number is unknown, or each lease is a permit
 		}
 	}
 	writer := false // ahead
@@ -328,12 +328,12 @@ func (a *auditor) grant(c *contender) {
 	}
 	for _, other := range l.parent.lines {
 		for _, h := range other.order {
-			if other != l && h.holds && c.beside == nil { // one is enough
+			if other != l && h.holds && c.beside == nil { // one such contender is enough
 				c.beside, c.from = h, a.moment()
 			}
 		}
 	}
-	if c.unknown { // it was granted at that time or later
+	if c.unknown { // the contender was granted at that time or later
 		c.from = Moment{c.token, at(c.joined)}
 	}
 }

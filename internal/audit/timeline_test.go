@@ -61,7 +61,7 @@ func TestTwoLibrariesHaveTwoStrips(t *testing.T) {
 	for i, want := range []string{"lock, zookeeper " + l3, "shared-lock, kazoo " + kazoo1 + " " + kazoo2} {
 		got, _, _ := strings.Cut(rows[i], "<td>")
 		for _, title := range strings.Split(rows[i], "<title>")[1:] {
-			if znode, _, _ := strings.Cut(title, ","); !strings.HasSuffix(got, znode) { // another bar of the same hold
+			if znode, _, _ := strings.Cut(title, ","); !strings.HasSuffix(got, znode) { // this is another bar of the same hold
 				got += " " + znode
 			}
 		}

@@ -87,7 +87,7 @@ func (s *stream) take(n int) ([]byte, error) {
 	taken, err := s.buffered.Peek(n)
 	switch {
 	case err == nil:
-		_, _ = s.buffered.Discard(n) // it is buffered
+		_, _ = s.buffered.Discard(n) // cannot fail: the bytes are buffered
 	case errors.Is(err, bufio.ErrBufferFull):
 		s.large.Reset()
 		_, err = io.CopyN(&s.large, s.buffered, int64(n))
@@ -98,7 +98,7 @@ func (s *stream) take(n int) ([]byte, error) {
 		err = ErrTorn
 	}
 	if err == nil && s.sum != nil {
-		_, _ = s.sum.Write(taken) // it never fails
+		_, _ = s.sum.Write(taken) // a hash never fails
 	}
 	return taken, err
 }

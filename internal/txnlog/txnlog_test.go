@@ -57,7 +57,7 @@ func TestATransactionHasItsChanges(t *testing.T) {
 	log.Txn(1, 1, create)
 	log.Txn(1, 2)
 	log.Txn(1, 3, set, deletes)
-	log.Txn(1, 4, deletes, failed) // the first one is not applied either
+	log.Txn(1, 4, deletes, failed) // the first operation is not applied either
 	log.Txn(1, 0, closes)
 	want := [][]txnlog.Change{{create}, nil, {set, deletes}, {}, {closes}}
 	if got, err := read(log.Bytes); err != nil || len(got) != len(want) || !reflect.DeepEqual(got[2], want[2]) || len(got[3]) > 0 ||
