@@ -34,7 +34,8 @@ const kept = 8
 func New() *Clock { return NewWith(total) }
 
 // NewWith is New with another source of the time for which the machine has been suspended, for tests.
-// It reads it more than once: a reading that is too small would make the next one a suspension.
+// NewWith keeps the largest of several readings: after one that is too small, the next one would
+// look like a suspension.
 func NewWith(total func() time.Duration) *Clock {
 	return &Clock{total: total, seen: max(total(), total(), total())}
 }

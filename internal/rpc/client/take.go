@@ -74,8 +74,8 @@ func (t *taking) search(ctx context.Context, request *pb.TakeElementRequest, opt
 	return queueService.TakeElement(ctx, request, options...)
 }
 
-// received are the calls with a receipt that were answered, and that the plugin does not know to be
-// answered. Their receipts keep the elements until then.
+// received are the calls with a receipt whose answers this host has read, although the plugin may
+// not know that yet. Their receipts keep the elements until the plugin knows.
 type received struct {
 	mu  sync.Mutex
 	ids []string

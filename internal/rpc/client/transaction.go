@@ -191,8 +191,8 @@ func (s *site) explain(err error) error {
 }
 
 // answers reports whether e also answers an earlier call of the site: see the function
-// answers. A plugin that has not resumed the site returns ErrNoTransaction. That error does
-// not answer an earlier call, unless no earlier call can have had an effect.
+// answers. A plugin that has not resumed the site returns ErrNoTransaction. That error answers an
+// earlier call only if no earlier call can have had an effect.
 func (s *site) answers(e error) bool {
 	lost := s.part.Lost()
 	if lost != nil && errors.Is(e, recipes.ErrNoTransaction) {

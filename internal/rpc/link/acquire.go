@@ -68,11 +68,11 @@ func (s *Session) Acquire(ctx context.Context, what, name string, ask *pb.Acquir
 	}
 }
 
-// AcquireMany asks for several grants by one call, and returns the grants and the answer. request has
-// the request id id. granted returns the requests for the grants of an answer, one for each: a new
-// AcquireRequest for Acquire, with a request id of its own, and the grant as Resumed. Later requests
-// name the grant by that id, and the next plugin resumes it by that request. what and name are as for
-// Acquire. On error, no grant is left behind.
+// AcquireMany asks for several grants by one call, and returns the grants and the answer. id is the
+// request id of request. For each grant of an answer, granted returns a new AcquireRequest with a
+// request id of its own, whose Resumed is the grant. Later requests name the grant by that id, and
+// the next plugin resumes it by that request. what and name are as for Acquire. On error, no grant
+// is left behind.
 //
 // If the plugin ends and the session continues, the call is repeated: DropRest has released what it
 // had granted.

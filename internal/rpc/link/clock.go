@@ -210,8 +210,8 @@ func (c *clock) remaining() time.Duration {
 	return c.until(c.basis())
 }
 
-// nextCheck returns the time until watchClock must compute the deadline again: until it
-// passes, or would pass if the host held something.
+// nextCheck returns the time until watchClock must compute the deadline again: until the deadline
+// passes, or the deadline that would apply if the host held something.
 func (c *clock) nextCheck() time.Duration {
 	wait := c.remaining()
 	c.mu.Lock()

@@ -139,7 +139,8 @@ func (g *Grant) unhold() {
 	g.s.endGrant(g.id)
 }
 
-// leave makes the next plugin resume the grant by another request, as one that is ending.
+// leave makes the next plugin resume the grant by the request leaving, which tells it that the
+// grant is about to end.
 func (g *Grant) leave(leaving *pb.AcquireRequest) {
 	g.s.mu.Lock()
 	defer g.s.mu.Unlock()
