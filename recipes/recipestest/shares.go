@@ -88,7 +88,7 @@ func (m *sharer) owns() map[int]recipes.Share {
 	return m.now
 }
 
-// until waits until a condition on what the members have received holds.
+// until waits until holds, which depends on what the members have received, returns true.
 func (f *sharing) until(what string, holds func() bool) {
 	f.Helper()
 	for !holds() {

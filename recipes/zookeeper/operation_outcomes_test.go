@@ -70,8 +70,8 @@ func TestAnUnknownOutcomeIsReturnedWithTheEnd(t *testing.T) {
 	fmt.Printf("outcomes: %d cases\n", cases.Load())
 }
 
-// sweepMoments runs the operation at all moments. If its outcome cannot be unknown, the
-// variants of its method differ little. Such an operation runs only if all is set.
+// sweepMoments runs the operation at all moments. If the outcome of an operation is never unknown,
+// the variants of its method differ little. Such an operation runs only if all is set.
 func (o operation) sweepMoments(t *testing.T, cases *atomic.Int64, all bool) {
 	windows := 0
 	for write := int64(1); ; write++ {

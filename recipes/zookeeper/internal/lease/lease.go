@@ -72,12 +72,12 @@ func (l *Lease) Accepted(began time.Time) {
 }
 
 // LastContact returns when the last request was sent that a server has answered. While the
-// session holds nothing, its deadline counts from there.
+// session holds nothing, its deadline counts from that time.
 func (l *Lease) LastContact() time.Time { return l.at(&l.contact) }
 
 // KnownContact returns when the last contact was sent that the leader is proved to have
 // received. The leader expires the session no earlier than a timeout after that. While the
-// session holds something, its deadline counts from there. If the session holds nothing,
+// session holds something, its deadline counts from that contact. If the session holds nothing,
 // KnownContact may be long ago, because the session then sends no leading requests.
 func (l *Lease) KnownContact() time.Time { return l.at(&l.known) }
 

@@ -157,14 +157,15 @@
 // its own. It lists, and leaves without a release. The next contender does the same.
 //
 // A third-party contender that joins later does not check for ours, and only a compatibility
-// mode can keep it out. With the strategies predecessor and herd, a waiter finds it in the
-// listing that would grant. A handoff lists nothing, so then the holder finds it. While a grant
-// is held, a watch on the path's children shows that something has changed. With the session's next
-// confirmation, at most a tenth of the timeout later, the watch is set again and then the path's
-// record is read (session.Inspect). The path is listed if children were created since the last
-// listing without a third-party contender (see Line.Inspected). If the listing shows a contender of
-// another library, the hold ends with ErrForeign. Its release deletes the znode without a handoff,
-// so the successor lists. A contender that came and left between two checks is not found.
+// mode can keep it out. With the strategies predecessor and herd, a waiter lists the path before it
+// is granted, and finds it there. With a handoff nothing is listed, so the holder finds it. While a
+// grant is held, a watch on the path's children shows that something has changed. With the
+// session's next confirmation, at most a tenth of the timeout later, the watch is set again and
+// then the path's record is read (session.Inspect). The path is listed if children were created
+// since the last listing without a third-party contender (see Line.Inspected). If the listing shows
+// a contender of another library, the hold ends with ErrForeign. Its release deletes the znode
+// without a handoff, so the successor lists. A contender that came and left between two checks is
+// not found.
 //
 // So an undisturbed hold costs one read and one watch in its whole life, and a busy wait queue
 // costs a holder no more than one read, one listing and one event for each confirmation. Rejected:

@@ -181,7 +181,7 @@ func (w *handoffWaiter) awaitPredecessor(ctx context.Context, predecessor string
 	}
 	woke.gone = session.Happened(own.Fired()) // this event may have come first, although select chose another case
 	if session.Happened(disconnected) {
-		woke.why = connectionLost // an event of the next connection counts only if own is set there
+		woke.why = connectionLost // own must be set again on the next connection before its events count
 	}
 	return woke.outcome(), nil
 }

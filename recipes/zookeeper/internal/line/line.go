@@ -186,7 +186,7 @@ func (l *Line) tryPass(ctx context.Context, predecessor Entry, allows func([]byt
 func (l *Line) arm(ctx context.Context, armed *Watches, predecessor Entry, allows func([]byte) bool, toWatch []Entry, connection <-chan struct{}) (passes bool, err error) {
 	armed.Retain(toWatch, connection)
 	if allows != nil {
-		armed.Drop(predecessor.Name) // this znode may have been watched before it was the predecessor's
+		armed.Drop(predecessor.Name) // so that Arm reads it again, even if it was watched before it became the predecessor
 	}
 	for _, blocker := range toWatch {
 		node, _, err := armed.Arm(ctx, l.Session, l.Path, blocker.Name)

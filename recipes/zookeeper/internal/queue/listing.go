@@ -25,7 +25,7 @@ type listing struct {
 	q       *queue // any queue with this key
 	turn    chan struct{}
 	checked atomic.Bool  // a put has checked for third-party elements
-	size    atomic.Int64 // the mean of the elements read last, in bytes and one more; 0: none was read
+	size    atomic.Int64 // 0 until elements are read, then one more than the mean size of the latest, in bytes
 
 	// Owned by the consumer whose turn it is:
 	filled       bool

@@ -215,7 +215,7 @@ func TestARefusedContainerIsNotReplaced(t *testing.T) {
 	}
 }
 
-// A server without containers refuses one before it checks whether the znode exists. An
+// A server without containers refuses to create one before it checks whether the znode exists. An
 // existing znode counts as success for the plain creation.
 func TestAServerWithoutContainersIsAskedOnce(t *testing.T) {
 	srv := must.Get(zkserver.Listen(zkserver.Config{Like: zkserver.Release34}))(t)

@@ -37,7 +37,8 @@ func (d *deletion) again() {
 	d.written()
 }
 
-// created is again without the write: the version is that of the former znode.
+// created does the same as again, without the write: the new znode has the version of the former
+// one.
 func (d *deletion) created() {
 	d.t.Helper()
 	_ = d.other.DeleteOnce(d.ctx, d.path, -1) // the znode may be deleted already
