@@ -47,7 +47,8 @@ func removeHolder(srv *zkserver.Server, s recipes.Client) {
 func TestFailoverFindsABrokenLock(t *testing.T) {
 	for _, n := range []int{2, 5} {
 		// If the defect exists from the start, all contenders hold at once. If it exists only after
-		// the kill, two of the four survivors do. With two contenders there is only one survivor.
+		// the kill, two of the four survivors hold at once. With two contenders there is only one
+		// survivor.
 		for _, first := range []bool{true, false} {
 			synctest.Test(t, func(t *testing.T) {
 				all, srv := served(t, n)

@@ -341,10 +341,10 @@ func alone(records []record.Record, s recipes.Strategy) map[int][]record.Record 
 	return levels
 }
 
-// TestRecordedHerdsArePredictedFromSmallOnes takes the handoffs of recorded herds of 200 and 500,
-// and predicts how many contenders have such a handoff, from records of up to 100 on a quiet
-// machine. Given the median, the number is right within a quarter. Given the 99th percentile, it is
-// at most twice too large, and the number with 95 % certainty is safe.
+// TestRecordedHerdsArePredictedFromSmallOnes takes the handoff times of recorded herds of 200 and
+// 500 contenders. From records of up to 100 contenders on a quiet machine it predicts how many
+// contenders have such times. Given the median, the number is right within a quarter. Given the
+// 99th percentile, it is at most twice too large, and the number with 95 % certainty is safe.
 //
 // In longer herds so many contenders wake at once that they wait for the generator's processors.
 // Their trials are marked as invalid, but are used here.
@@ -377,7 +377,8 @@ func herds(t *testing.T, file string) (*plan.Model, map[int][]record.Record) {
 	return upTo(t, valid, 100), all
 }
 
-// longest predicts up to how many contenders a figure stays within the value in the records.
+// longest predicts the largest number of contenders for which a figure does not exceed its value in
+// the records.
 func longest(t *testing.T, m *plan.Model, figure string, records []record.Record) plan.Most {
 	t.Helper()
 	limit, ok := figureOf(records, figure)
