@@ -75,7 +75,7 @@ var untrustedCalls = map[string][]string{
 	"upgrade-plugin":   {"4711", "-all"},
 }
 
-// stored are the calls that write stored bytes as they are, except to a terminal.
+// stored maps the calls that write stored bytes unchanged, except to a terminal, to these bytes.
 var stored = map[string]string{
 	"config get /c k": untrustedBytes, "names lookup /n x": untrustedBytes, "queue peek /q": untrustedBytes,
 	"queue take /q": untrustedBytes, "queue take -try -newline /q": untrustedBytes + "\n", "queue take -dialect kazoo /q": untrustedBytes,

@@ -35,7 +35,7 @@ var libraries = [...]struct {
 type peer struct {
 	name, path string
 	command    []string
-	host       int // as the clients are counted
+	host       int // its number, which is also its client's
 	stop       context.CancelFunc
 	done       chan struct{}
 

@@ -20,7 +20,8 @@ import (
 )
 
 // TestRequestsASecond counts, at the server, the requests of two rounds over 1,000 lines, one of
-// which has 300 waiters. There are fewer than 200 in each second, and top leaves nothing behind.
+// which has 300 waiters. The server gets fewer than 200 in each second, and top leaves nothing
+// behind.
 func TestRequestsASecond(t *testing.T) {
 	const lines, waiters = 1000, 300
 	zktest.OnVirtualTime(t, func(ctx context.Context, t *testing.T, srv *zkserver.Server, s recipes.Client) {
