@@ -23,7 +23,7 @@ func (f *fixture) holdsAll(s recipes.Client) recipes.Holds {
 	return must.Get(f.acquireAll(f.ctx, s))(f)
 }
 
-// only returns the only contender at a path, besides others.
+// only returns the only contender at a path that is not one of others.
 func (f *fixture) only(path string, others ...string) string {
 	f.Helper()
 	for _, name := range f.children(path) {

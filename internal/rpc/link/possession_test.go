@@ -107,8 +107,9 @@ func TestTheOwnerIsAskedForNothingAgain(t *testing.T) {
 	}
 }
 
-// A contender is offered a turn in each generation until it has used it. One without a place
-// has nothing to resume, and would never take the turn for which the session waits.
+// A contender is offered a turn in each generation until it has used it. A contender without a
+// place has nothing to resume. If it were offered a turn, it would never take it, and the session
+// would wait.
 func TestAContenderWithAPlaceIsOfferedItsTurn(t *testing.T) {
 	s, generationOf := resumable(t)
 	w, none := &waiter{turns: make(chan turn, 1)}, &waiter{turns: make(chan turn, 1)}

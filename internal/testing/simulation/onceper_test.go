@@ -77,8 +77,9 @@ func (a *almanac) setClock(w *World, by time.Duration) {
 }
 
 // due checks that a turn, which began before m, began at least a period after each one that is
-// counted. A clock that was set forward shortens the period. A turn of a later grant does not matter:
-// the grant of this one was lost, and it cannot count. The caller holds the mutex.
+// counted. A clock that was set forward shortens the period. A counted turn of a later grant does
+// not matter: this turn's grant was then lost, so this turn cannot count. The caller holds the
+// mutex.
 func (a *almanac) due(c *client, m mark) {
 	for _, last := range a.counted {
 		if passed := m.at.Sub(last.at) + m.forward - last.forward; last.token <= m.token && passed < oncePeriod {

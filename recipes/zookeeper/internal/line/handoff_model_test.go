@@ -397,8 +397,8 @@ func (m *model) steps(s *mstate) []mstep {
 	}
 
 	// A message on which no choice depends is received at once. Steps of others do not change
-	// its effect. If it is lost with its connection, that equals a connection that was lost
-	// before the server answered.
+	// its effect. If the message is lost with its connection, the result is the same as if the
+	// connection had been lost before the server answered.
 	for i := range s.clients {
 		if c := &s.clients[i]; c.connected && c.in[0] != 0 && c.phase != phaseWait {
 			return append(steps, mstep{who: i, what: "receives a message", do: func(s *mstate) { m.receive(s, i) }})

@@ -46,7 +46,7 @@ func resume(t *testing.T, cfg recipes.SessionConfig, ticket session.Ticket) *ses
 }
 
 // After LetGo, Close does not close the session at the server. In the process that has resumed the
-// session, it does.
+// session, Close closes it there.
 func TestASessionThatWasLetGoIsResumed(t *testing.T) {
 	everywhere(t, func(t *testing.T, cfg recipes.SessionConfig) {
 		first, ctx := open(t, cfg), zktest.Bounded(t)

@@ -69,8 +69,9 @@ func TestAReadOfADeletedZnodeLeavesNoWatch(t *testing.T) {
 }
 
 // kazoo#170, CURATOR-623 and others: after a suspension the watch was missing. A waiter that
-// reads again after a reconnect has a watch that fires, however many there are. go-zookeeper
-// sets them again in packets that may exceed its buffer, and does not report that failure.
+// reads again after a reconnect has a watch that fires, however many watches there are.
+// go-zookeeper sets them again in packets that may exceed its buffer, and does not report that
+// failure.
 func TestAReaderAfterAReconnectIsWoken(t *testing.T) {
 	srv := embedded(t)
 	cfg := to(srv)
