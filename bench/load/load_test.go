@@ -30,7 +30,7 @@ func sessions(t *testing.T, n int) []recipes.Client {
 	return all
 }
 
-// served is sessions with the server.
+// served opens n sessions with a new server, and returns both.
 func served(t *testing.T, n int) ([]recipes.Client, *zkserver.Server) {
 	t.Helper()
 	srv, dial := zktest.Piped(t)

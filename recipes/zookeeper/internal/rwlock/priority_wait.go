@@ -29,9 +29,9 @@ type priorityWaiter struct {
 
 // awaitGrant waits until no contender blocks this one, and claims. A writer that has claimed waits
 // until it holds alone: readers that have claimed between its last listing and its claim were
-// granted first. No other contender can claim then. If it reads the znode of the path after the
-// writer's claim, it finds the writer among the holders. If it has read it before, its claim is
-// refused.
+// granted first. No other contender can claim then. A contender that reads the znode of the path
+// after the writer's claim finds the writer among the holders. The claim of one that has read it
+// before is refused.
 //
 // Why a waiter wakes: it watches one of its blockers, and cannot be granted before that
 // one is gone or is no longer ahead. A blocker that leaves or claims deletes the znode
