@@ -206,15 +206,35 @@ func parseConf(answer string) (tick time.Duration, observer bool) {
 	return time.Duration(ms) * time.Millisecond, conf["peerType"] == "1"
 }
 
-// lines checks the paths, through any of the servers. A read has no time limit, because a wait queue
-// may be long: if the servers do not answer, the session ends.
+// lines checks the paths: the contenders through the first server that opens a session, and orphans
+// through each server, because one can have a znode that the others do not have.
 func (v *doctorVerb) lines(ctx context.Context, p *host.Plugin, cfg recipes.SessionConfig) {
+	var failed error
+	found, shown := orphanage{}, false
+	for _, server := range cfg.Servers {
+		if err := v.linesAt(ctx, p, cfg, server, !shown, found); err != nil {
+			failed = err
+			continue
+		}
+		shown = true
+	}
+	if !shown {
+		v.found("line", fail, serverAdvice(failed), "%v", failed)
+	}
+	v.orphans(found)
+}
+
+// linesAt checks the paths through one server. If show, it reports the contenders. It adds orphans to
+// found. A read has no time limit, because a wait queue may be long: if the server does not answer, the
+// session ends.
+func (v *doctorVerb) linesAt(ctx context.Context, p *host.Plugin, cfg recipes.SessionConfig, server string, show bool, found orphanage) error {
 	opening, cancel := context.WithTimeout(ctx, serverTimeout)
 	defer cancel()
+	servers := cfg.Servers
+	cfg.Servers = []string{server}
 	s, err := p.Open(opening, cfg)
 	if err != nil {
-		v.found("line", fail, serverAdvice(err), "%v", err)
-		return
+		return err
 	}
 	defer func() {
 		ctx, cancel := context.WithTimeout(ctx, serverTimeout)
@@ -223,13 +243,17 @@ func (v *doctorVerb) lines(ctx context.Context, p *host.Plugin, cfg recipes.Sess
 	}()
 	for _, path := range v.paths {
 		lines, err := s.Contenders(ctx, path)
-		if err != nil {
-			v.found("line", fail, exit.Advice(err), "%v", err)
-			continue
+		if err == nil {
+			if show {
+				v.line(path, lines)
+			}
+			err = found.add(ctx, s, cfg.TLS, servers, server, path, lines.Contenders)
 		}
-		v.line(path, lines)
-		v.orphans(ctx, s, cfg, path, lines.Contenders)
+		if err != nil {
+			v.found("line", fail, exit.Advice(err), "%s: %v", server, err)
+		}
 	}
+	return nil
 }
 
 // line reports the contenders of a path, and for each recipe whether it would share their
