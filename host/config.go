@@ -14,6 +14,7 @@ import (
 	"go.opentelemetry.io/otel/metric"
 	"go.opentelemetry.io/otel/trace"
 	"google.golang.org/grpc"
+	grpcbackoff "google.golang.org/grpc/backoff"
 
 	"github.com/zkrecipes/zkrecipes/internal/rpc/link"
 	"github.com/zkrecipes/zkrecipes/recipes"
@@ -145,6 +146,9 @@ func (c Config) defaults() (Config, error) {
 	return c, nil
 }
 
+// dialOptions are those of a connection to the plugin. By default gRPC gives up a connection that is
+// not established within 20 seconds, and with it the start. Here only StartTimeout bounds the start.
 func (c Config) dialOptions() []grpc.DialOption {
-	return link.DialOptions(c.TracerProvider, c.MeterProvider)
+	return append(link.DialOptions(c.TracerProvider, c.MeterProvider),
+		grpc.WithConnectParams(grpc.ConnectParams{Backoff: grpcbackoff.DefaultConfig, MinConnectTimeout: c.StartTimeout}))
 }

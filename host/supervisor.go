@@ -142,13 +142,19 @@ func (s *Supervisor) Open(ctx context.Context, cfg recipes.SessionConfig) (recip
 			return session, err
 		}
 		// The plugin and the session died before the plugin answered. Wait until the plugin has
-		// been cleaned up.
+		// been cleaned up. A plugin that does not end has ended this session only, for example
+		// because this process did not run for the session timeout.
+		lives := time.NewTimer(killTimeout)
 		select {
 		case <-p.Exited():
+			s.gone(p, err)
+		case <-lives.C:
 		case <-ctx.Done():
-			return nil, err
 		}
-		s.gone(p, err)
+		lives.Stop()
+		if ctx.Err() != nil {
+			return nil, fmt.Errorf("%w: %w", err, ctx.Err())
+		}
 	}
 }
 

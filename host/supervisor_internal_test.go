@@ -4,8 +4,10 @@ import (
 	"bytes"
 	"context"
 	"errors"
+	"fmt"
 	"net"
 	"strings"
+	"sync"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -13,10 +15,13 @@ import (
 	"github.com/hashicorp/go-hclog"
 	"google.golang.org/grpc"
 	"google.golang.org/grpc/credentials/insecure"
+	"google.golang.org/grpc/test/bufconn"
 
 	"github.com/zkrecipes/zkrecipes/internal/rpc/client"
 	"github.com/zkrecipes/zkrecipes/internal/rpc/link"
+	"github.com/zkrecipes/zkrecipes/internal/rpc/server"
 	"github.com/zkrecipes/zkrecipes/internal/testing/must"
+	"github.com/zkrecipes/zkrecipes/internal/testing/zktest"
 	"github.com/zkrecipes/zkrecipes/recipes"
 )
 
@@ -77,6 +82,62 @@ func TestAnUpgradeLogsTheCapabilitiesThatTheNewPluginLacks(t *testing.T) {
 			t.Errorf("%s: %s", name, said)
 		}
 	}
+}
+
+// On a machine that starts hundreds of plugins at once, a plugin may get no processor for long. Only
+// StartTimeout bounds the start.
+func TestAPluginMayBeLateUntilStartTimeout(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		cfg := must.Get(Config{}.defaults())(t)
+		listener, srv := bufconn.Listen(memory), server.New(server.Config{})
+		g := grpc.NewServer(srv.Options()...)
+		srv.Register(g)
+		var serving sync.WaitGroup
+		serving.Go(func() {
+			time.Sleep(cfg.StartTimeout - time.Second) // it does not run
+			_ = g.Serve(listener)
+		})
+		conn := must.Get(grpc.NewClient("passthrough:///memory", append(cfg.dialOptions(), grpc.WithTransportCredentials(insecure.NewCredentials()),
+			grpc.WithContextDialer(func(ctx context.Context, _ string) (net.Conn, error) { return listener.DialContext(ctx) }))...))(t)
+		ctx, cancel := context.WithTimeout(t.Context(), cfg.StartTimeout)
+		defer cancel()
+		p, err := newPlugin(ctx, conn, nil, fakeProcess{ended: make(chan struct{})}, nil)
+		if err != nil {
+			t.Error(err)
+		} else {
+			must.Report(t, p.Close(t.Context()))
+		}
+		_ = conn.Close()
+		g.Stop()
+		serving.Wait()
+		must.Report(t, srv.Close(t.Context()))
+	})
+}
+
+// A plugin ends a session if its host sends no heartbeat. The host may not have run while it opened
+// the session. The plugin runs, and opens another one.
+func TestTheSessionOfAPluginThatRunsIsOpenedAgain(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		_, dial := zktest.Piped(t)
+		refused := false
+		p := must.Get(InProcess(func(ctx context.Context, cfg recipes.SessionConfig) (recipes.Client, error) {
+			if !refused {
+				refused = true
+				return nil, fmt.Errorf("%w: the host has sent no heartbeat", recipes.ErrPluginLost)
+			}
+			return dial.Open(ctx, cfg)
+		}))(t)
+		s := &Supervisor{plugin: p, change: make(chan struct{}), ctx: t.Context()}
+		ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+		defer cancel()
+		session, err := s.Open(ctx, recipes.SessionConfig{Servers: []string{"server"}})
+		if err != nil {
+			t.Error(err)
+		} else {
+			must.Report(t, session.Close(ctx))
+		}
+		must.Report(t, p.Close(ctx))
+	})
 }
 
 // A goroutine of the shared client waits for a connection, and does not notice that the client is

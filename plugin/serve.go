@@ -33,8 +33,10 @@ import (
 )
 
 const (
-	// attachTimeout bounds the wait for the first host.
-	attachTimeout = 10 * time.Second
+	// attachTimeout bounds the wait for the first host. It is as long as a host waits for a plugin by
+	// default: on a machine that starts hundreds of plugins at once, either may get no processor for
+	// long.
+	attachTimeout = time.Minute
 	// closeTimeout bounds the closing of sessions when the host has ended or the process is
 	// asked to end. ZooKeeper's timeout ends the rest.
 	closeTimeout = 800 * time.Millisecond
@@ -56,7 +58,7 @@ const (
 // long the sessions of a dead host last is set by its host.Config.Lifetime.
 //
 // A process that was not launched by a host, or that cannot serve one, reports that on stderr
-// and exits with a code other than 0. A process to which no host attaches within ten seconds exits
+// and exits with a code other than 0. A process to which no host attaches within a minute exits
 // in the same way.
 //
 // Signals: Serve ignores an interrupt, because a host in another language may leave the plugin

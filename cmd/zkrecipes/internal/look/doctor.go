@@ -155,11 +155,14 @@ func (v *doctorVerb) examine(whole context.Context, t *verb.Tool) {
 		normal, _ := cfg.ZooKeeper.Normalize() // hostconfig.Load has checked it
 		cfg.ZooKeeper.SessionTimeout = normal.SessionTimeout
 	}
+	var reached []string
 	for _, server := range cfg.ZooKeeper.Servers {
-		v.server(ctx, p, cfg.ZooKeeper, server)
+		if v.server(ctx, p, cfg.ZooKeeper, server) {
+			reached = append(reached, server)
+		}
 	}
 	if len(v.paths) > 0 {
-		v.lines(whole, p, cfg.ZooKeeper)
+		v.lines(whole, p, cfg.ZooKeeper, reached)
 	}
 }
 

@@ -33,8 +33,8 @@ const (
 	leastTicks, leastTicksAtObserver = 2, 4
 )
 
-// server checks one server.
-func (v *doctorVerb) server(ctx context.Context, p *host.Plugin, cfg recipes.SessionConfig, server string) {
+// server checks one server, and reports whether it was reached.
+func (v *doctorVerb) server(ctx context.Context, p *host.Plugin, cfg recipes.SessionConfig, server string) (reached bool) {
 	ctx, cancel := context.WithTimeout(ctx, serverTimeout)
 	defer cancel()
 	cfg.Servers = []string{server}
@@ -42,7 +42,7 @@ func (v *doctorVerb) server(ctx context.Context, p *host.Plugin, cfg recipes.Ses
 	s, err := p.Open(ctx, cfg)
 	if err != nil {
 		v.found("zookeeper", fail, serverAdvice(err), "%s: %v", server, err)
-		return
+		return false
 	}
 	defer s.Close(ctx)
 	status, advice := fine, ""
@@ -55,6 +55,7 @@ func (v *doctorVerb) server(ctx context.Context, p *host.Plugin, cfg recipes.Ses
 	if !v.readOnly && v.lock(ctx, s, server) {
 		v.handoff(ctx, p, cfg, s)
 	}
+	return true
 }
 
 // chroot warns about a chroot that does not exist: ZooKeeper's own clients fail there, and ours create
@@ -206,15 +207,34 @@ func parseConf(answer string) (tick time.Duration, observer bool) {
 	return time.Duration(ms) * time.Millisecond, conf["peerType"] == "1"
 }
 
-// lines checks the paths, through any of the servers. A read has no time limit, because a wait queue
-// may be long: if the servers do not answer, the session ends.
-func (v *doctorVerb) lines(ctx context.Context, p *host.Plugin, cfg recipes.SessionConfig) {
+// lines checks the paths: the contenders through the first of these servers, and orphans through each,
+// because one can have a znode that the others do not have.
+func (v *doctorVerb) lines(ctx context.Context, p *host.Plugin, cfg recipes.SessionConfig, servers []string) {
+	failed := errors.New("no server was reached")
+	found, shown := orphanage{}, false
+	for _, server := range servers {
+		if err := v.linesAt(ctx, p, cfg, servers, server, !shown, found); err != nil {
+			failed = err
+			continue
+		}
+		shown = true
+	}
+	if !shown {
+		v.found("line", fail, serverAdvice(failed), "%v", failed)
+	}
+	v.orphans(found)
+}
+
+// linesAt checks the paths through one server. If show, it reports the contenders. It adds orphans to
+// found. A read has no time limit, because a wait queue may be long: if the server does not answer, the
+// session ends.
+func (v *doctorVerb) linesAt(ctx context.Context, p *host.Plugin, cfg recipes.SessionConfig, servers []string, server string, show bool, found orphanage) error {
 	opening, cancel := context.WithTimeout(ctx, serverTimeout)
 	defer cancel()
+	cfg.Servers = []string{server}
 	s, err := p.Open(opening, cfg)
 	if err != nil {
-		v.found("line", fail, serverAdvice(err), "%v", err)
-		return
+		return err
 	}
 	defer func() {
 		ctx, cancel := context.WithTimeout(ctx, serverTimeout)
@@ -223,13 +243,17 @@ func (v *doctorVerb) lines(ctx context.Context, p *host.Plugin, cfg recipes.Sess
 	}()
 	for _, path := range v.paths {
 		lines, err := s.Contenders(ctx, path)
-		if err != nil {
-			v.found("line", fail, exit.Advice(err), "%v", err)
-			continue
+		if err == nil {
+			if show {
+				v.line(path, lines)
+			}
+			err = found.add(ctx, s, cfg.TLS, servers, server, path, lines.Contenders)
 		}
-		v.line(path, lines)
-		v.orphans(ctx, s, cfg, path, lines.Contenders)
+		if err != nil {
+			v.found("line", fail, exit.Advice(err), "%s: %v", server, err)
+		}
 	}
+	return nil
 }
 
 // line reports the contenders of a path, and for each recipe whether it would share their

@@ -1,9 +1,11 @@
 package look
 
 import (
+	"cmp"
 	"context"
 	"maps"
 	"regexp"
+	"slices"
 	"strconv"
 	"strings"
 
@@ -11,35 +13,56 @@ import (
 	"github.com/zkrecipes/zkrecipes/recipes"
 )
 
-// orphans warns about contenders whose session no server knows (ZOOKEEPER-4837 and others): nothing
-// deletes them, and they block all contenders behind them. It needs servers that answer dump.
-func (v *doctorVerb) orphans(ctx context.Context, s recipes.Client, cfg recipes.SessionConfig, path string, before []recipes.Contender) {
+// orphan is a contender whose session no server knows: nothing deletes it, and it blocks all
+// contenders behind it. ZooKeeper has left such znodes at some servers after failures of the network
+// (ZOOKEEPER-2355, ZOOKEEPER-4837). A server that starts to lead deletes those that it has, but tells
+// no other server.
+type orphan struct {
+	path    string
+	znode   string
+	session int64
+}
+
+// orphanage has the servers at which each orphan was found.
+type orphanage map[orphan][]string
+
+// add adds the orphans that one server has. before are the contenders that s, a session at that server,
+// has read. add finds none if the servers do not answer dump.
+func (o orphanage) add(ctx context.Context, s recipes.Client, security *recipes.TLS, servers []string, at, path string, before []recipes.Contender) error {
 	if len(before) == 0 {
-		return
+		return nil
 	}
 	asking, cancel := context.WithTimeout(ctx, serverTimeout)
 	defer cancel()
 	var dumps []string
-	for _, server := range cfg.Servers {
-		dumps = append(dumps, verb.AskWord(asking, cfg.TLS, server, "dump"))
+	for _, server := range servers {
+		dumps = append(dumps, verb.AskWord(asking, security, server, "dump"))
 	}
 	found := map[string]int64{}
 	for _, c := range orphans(before, s.ID(), dumps) {
 		found[c.Znode] = c.SessionID
 	}
 	if len(found) == 0 {
-		return
+		return nil
 	}
 	// A session may have ended in between, and its znodes with it.
 	after, err := s.Contenders(ctx, path)
-	if err != nil {
-		v.found("line", fail, "", "%v", err)
-		return
-	}
 	for _, c := range orphans(after.Contenders, s.ID(), dumps) {
 		if found[c.Znode] == c.SessionID {
-			v.found("line", warn, removal(c), "%s: %s belongs to the session %#x, which no server knows: nothing will delete it, and it blocks all contenders behind it", path, c.Znode, uint64(c.SessionID))
+			one := orphan{path, c.Znode, c.SessionID}
+			o[one] = append(o[one], at)
 		}
+	}
+	return err
+}
+
+// orphans warns about orphans.
+func (v *doctorVerb) orphans(found orphanage) {
+	for _, o := range slices.SortedFunc(maps.Keys(found), func(a, b orphan) int { return cmp.Or(cmp.Compare(a.path, b.path), cmp.Compare(a.znode, b.znode)) }) {
+		advice := removal(recipes.Contender{Znode: o.znode}) +
+			".\nIf it does not exist there, the leader does not have it: stop each of these servers in turn, move its version-2 directories away, and start it. It then copies the data of the leader"
+		v.found("line", warn, advice, "%s: %s belongs to the session %#x, which no server knows: nothing will delete it at %s, and it blocks all contenders behind it there",
+			o.path, o.znode, uint64(o.session), strings.Join(found[o], ", "))
 	}
 }
 

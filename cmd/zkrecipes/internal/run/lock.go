@@ -84,6 +84,9 @@ taken, and -try gives up. A signal ends that wait.
 
     zkrecipes lock -try -min-hold 30s -max-hold 30m /cron/report -- ./report.sh
 
+With -try, zkrecipes waits for servers for -connect-timeout, and replaces lost sessions for
+a minute. A machine that starts hundreds of commands at once needs more than 5s.
+
 With -c, a shell runs the command: zkrecipes lock PATH -c 'make >log', as with flock.
 After --, a pipeline or a redirection belongs to the shell that starts zkrecipes.
 

@@ -15,7 +15,7 @@ import (
 // Patience says how long a verb waits, and what the error says when it gives up.
 type Patience struct {
 	Timeout time.Duration // including the time to connect; 0 waits for ever
-	Try     bool          // wait neither for other clients nor for servers
+	Try     bool          // wait neither for other clients nor for servers; see tryFor
 	Failure string        // what has not happened, such as "/l was not granted"; "" if the error of take says it
 	Hint    string        // advice if other clients were the reason; may be empty
 }
@@ -24,7 +24,8 @@ type Patience struct {
 //
 // Until take has succeeded, Await also waits for servers, and replaces a session that is
 // lost: nothing depends on it yet. After that it opens no other session, because the grant
-// belongs to this one.
+// belongs to this one. With Try it does not wait for servers, but it replaces lost sessions
+// too, for tryFor.
 //
 // A signal ends ctx, and the error then has the exit code of the signal. If the timeout
 // passes while ZooKeeper answers, the error has the exit code exit.Timeout. An error that has
@@ -38,12 +39,12 @@ func Await[T any](ctx context.Context, t *Tool, p Patience,
 		c.timeout = t.connectTimeout
 	}
 	defer func() { c.end(err) }()
-	a := &attempts{connection: c}
+	a := &attempts{connection: c, since: time.Now()}
 	for {
 		begun := time.Now()
 		s, err := c.open(bounded)
-		answers := false // ZooKeeper
-		if err == nil {
+		opened, answers := err == nil, false // answers: ZooKeeper does
+		if opened {
 			a.opened()
 			var got T
 			if got, err = take(bounded, s); err == nil {
@@ -53,7 +54,7 @@ func Await[T any](ctx context.Context, t *Tool, p Patience,
 			answers = s.State() == recipes.Connected
 			closeSession(s)
 		}
-		if p.Try || !replaceable(err) || bounded.Err() != nil {
+		if !replaceable(err) || bounded.Err() != nil || p.Try && !a.triesAgain(err, opened, time.Since(begun)) {
 			return p.explain(ctx, answers, over(bounded, err), err)
 		}
 		a.failed(err, time.Since(begun))
@@ -150,7 +151,20 @@ func (p Patience) unanswered(err error) error {
 type attempts struct {
 	*connection
 	Backoff
-	reported bool // that no session is open
+	since    time.Time // when the first one began
+	reported bool      // that no session is open
+}
+
+// tryFor is how long a verb with Patience.Try replaces lost sessions. On a machine that has too
+// much to do, a process may not run for a whole session timeout. Its session is then lost,
+// although the servers answer, and nothing is known about other clients.
+const tryFor = time.Minute
+
+// triesAgain reports whether a verb with Patience.Try makes another attempt after err. It does
+// after the loss of a session, but it does not wait for servers longer than -connect-timeout.
+// opened reports whether the session was open, and lasted is the duration of the attempt.
+func (a *attempts) triesAgain(err error, opened bool, lasted time.Duration) bool {
+	return errors.Is(err, recipes.ErrSessionLost) && time.Since(a.since) < tryFor && (opened || lasted < a.timeout)
 }
 
 // Backoff computes the pauses between attempts. Each is twice as long as the one before, from

@@ -101,7 +101,11 @@ func TestOutageBeforeTheGrant(t *testing.T) {
 		{time.Hour, Patience{Failure: "nothing", Timeout: time.Minute}, nil, exit.Failed, 0},
 		{time.Hour, Patience{Failure: "nothing", Try: true}, nil, exit.Failed, 0},
 		{0, Patience{}, []error{recipes.ErrExpired, recipes.ErrPluginLost, recipes.ErrDeadline}, 0, 4},
-		{0, Patience{Try: true}, []error{recipes.ErrExpired}, exit.Failed, 1},
+		{0, Patience{Try: true}, []error{recipes.ErrExpired, recipes.ErrPluginLost, recipes.ErrDeadline}, 0, 4},
+		{0, Patience{Try: true}, []error{recipes.ErrUnavailable}, exit.Failed, 1},
+		{0, Patience{Try: true}, []error{recipes.ErrExpired, recipes.ErrAuthFailed}, exit.Failed, 2},
+		{0, Patience{Try: true}, []error{fmt.Errorf("%w: %w", recipes.ErrUnknownOutcome, recipes.ErrExpired)}, exit.Failed, 1},
+		{0, Patience{Try: true}, []error{recipes.ErrExpired, exit.With(exit.Timeout, "held")}, exit.Timeout, 2},
 		{0, Patience{}, []error{recipes.ErrExpired, recipes.ErrAuthFailed}, exit.Failed, 2},
 		{0, Patience{}, []error{recipes.ErrExpired, recipes.ErrAccessDenied}, exit.Failed, 2},
 		{0, Patience{}, []error{fmt.Errorf("%w: %w", recipes.ErrUnknownOutcome, recipes.ErrExpired)}, exit.Failed, 1},
@@ -113,6 +117,59 @@ func TestOutageBeforeTheGrant(t *testing.T) {
 			if exit.Code(err, exit.Failed) != tt.want || takings != tt.takings || starts != 1 {
 				t.Errorf("%v (%d) after %d attempts with %d plugins; want %d after %d", err, exit.Code(err, exit.Failed), takings, starts, tt.want, tt.takings)
 			}
+		})
+	}
+}
+
+// losing is a plugin that loses sessions: the next ones as often as opening says while they are
+// opened, each after lasts.
+type losing struct {
+	opening int
+	lasts   time.Duration
+	openSession
+}
+
+func (l *losing) Open(context.Context, recipes.SessionConfig) (recipes.Client, error) {
+	if l.opening == 0 {
+		return openSession{}, nil
+	}
+	l.opening--
+	time.Sleep(l.lasts)
+	return nil, fmt.Errorf("open session: %w: %w", recipes.ErrUnavailable, recipes.ErrDeadline)
+}
+
+// TestTryReplacesLostSessions: a process that did not run for a session timeout has lost its session.
+// That says nothing about the lock, so -try opens another session, for a minute. It does not wait
+// for servers longer than -connect-timeout.
+func TestTryReplacesLostSessions(t *testing.T) {
+	configure(t)
+	for name, tt := range map[string]struct {
+		plugin losing
+		lost   int // sessions that are lost when they are open
+		took   [2]time.Duration
+		err    error
+	}{
+		"while it is opened":        {losing{opening: 2, lasts: time.Second}, 0, [2]time.Duration{2 * time.Second, 3 * time.Second}, nil},
+		"while the lock is tried":   {losing{}, 3, [2]time.Duration{100 * time.Millisecond, 2 * time.Second}, nil},
+		"all of them":               {losing{}, -1, [2]time.Duration{tryFor, tryFor + lastPause*6/5}, recipes.ErrExpired},
+		"while no server can reply": {losing{opening: 1, lasts: 5 * time.Second}, 0, [2]time.Duration{5 * time.Second, 5 * time.Second}, recipes.ErrDeadline},
+	} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				tl := toolOf(func() Plugin { return &tt.plugin })
+				tl.connectTimeout = 5 * time.Second
+				begun := time.Now()
+				err := Await(t.Context(), tl, Patience{Try: true}, func(context.Context, recipes.Client) (int, error) {
+					if tt.lost != 0 {
+						tt.lost--
+						return 0, recipes.ErrExpired
+					}
+					return 0, nil
+				}, func(int) error { return nil })
+				if took := time.Since(begun); !errors.Is(err, tt.err) || took < tt.took[0] || took > tt.took[1] {
+					t.Errorf("%v after %v; want %v within %v", err, took, tt.err, tt.took)
+				}
+			})
 		})
 	}
 }
@@ -242,6 +299,9 @@ func TestConnectTimeoutLimitsVerbsThatDoNotWait(t *testing.T) {
 				err := run(tl)
 				if took := time.Since(begun); name != "wait" && (err == nil || took != 5*time.Second) || name == "wait" && err != nil {
 					t.Errorf("%v after %v", err, took)
+				}
+				if err != nil && !strings.Contains(err.Error(), "-connect-timeout is 5s") {
+					t.Errorf("it does not say which limit has passed: %v", err)
 				}
 			})
 		})

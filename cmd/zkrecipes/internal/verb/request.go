@@ -126,9 +126,9 @@ func (w *Waiting) Patience(failure string) Patience {
 }
 
 // WaitHelp ends the help of verbs that wait and have -try.
-const WaitHelp = `While no server answers, zkrecipes also waits, for -timeout at most. It replaces a session
-that is lost. With -try it does not wait. A signal ends the wait, with exit code 128+n,
-and leaves nothing behind.
+const WaitHelp = `While no server answers, zkrecipes also waits, for -timeout at most; with -try, for
+-connect-timeout. It replaces a session that is lost, with -try for a minute. A signal
+ends the wait, with exit code 128+n, and leaves nothing behind.
 
 ` + WaitCodes
 
@@ -138,7 +138,7 @@ const WaitCodes = `Exit code: 0 if it was done. Otherwise:
     1    zkrecipes failed, for example to reach ZooKeeper
     2    wrong usage or configuration; nothing was done
     6    unknown outcome: the answer was lost; check before you repeat it
-    123  the session was lost (with -try), or ZooKeeper refused the credentials
+    123  sessions were lost for a minute (with -try), or ZooKeeper refused the credentials
     124  the time limit has passed although ZooKeeper answers, or -try would have had to wait`
 
 // Wait opens a recipe and calls f, which may wait for other clients.

@@ -96,10 +96,13 @@ func (c *connection) open(ctx context.Context) (recipes.Client, error) {
 	if err := c.start(ctx); err != nil {
 		return nil, err
 	}
-	ctx, cancel := within(ctx, c.timeout)
+	limited, cancel := within(ctx, c.timeout)
 	defer cancel()
-	s, err := c.plugin.Open(ctx, c.cfg.ZooKeeper)
+	s, err := c.plugin.Open(limited, c.cfg.ZooKeeper)
 	if errors.Is(err, recipes.ErrUnavailable) {
+		if c.timeout > 0 && errors.Is(err, context.DeadlineExceeded) && ctx.Err() == nil { // the plugin may notice it first
+			err = fmt.Errorf("%w (-connect-timeout is %v)", err, c.timeout)
+		}
 		err = fmt.Errorf("%w; run zkrecipes doctor for advice", err)
 	}
 	return s, err

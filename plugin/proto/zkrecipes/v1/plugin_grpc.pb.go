@@ -33,7 +33,7 @@ type PluginServiceClient interface {
 	// Attach keeps the plugin alive. The host keeps the stream open as long as it needs
 	// the plugin. When the last such stream ends, the plugin closes its sessions and
 	// exits, so it cannot outlive a killed host. A plugin to which no host attaches
-	// within 10 s exits too. The plugin sends one message when the host is attached, and
+	// within a minute exits too. The plugin sends one message when the host is attached, and
 	// no other.
 	Attach(ctx context.Context, in *AttachRequest, opts ...grpc.CallOption) (grpc.ServerStreamingClient[AttachResponse], error)
 	// Shutdown closes all sessions in ZooKeeper; before that, the host of each gets the
@@ -103,7 +103,7 @@ type PluginServiceServer interface {
 	// Attach keeps the plugin alive. The host keeps the stream open as long as it needs
 	// the plugin. When the last such stream ends, the plugin closes its sessions and
 	// exits, so it cannot outlive a killed host. A plugin to which no host attaches
-	// within 10 s exits too. The plugin sends one message when the host is attached, and
+	// within a minute exits too. The plugin sends one message when the host is attached, and
 	// no other.
 	Attach(*AttachRequest, grpc.ServerStreamingServer[AttachResponse]) error
 	// Shutdown closes all sessions in ZooKeeper; before that, the host of each gets the

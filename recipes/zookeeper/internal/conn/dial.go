@@ -257,15 +257,14 @@ func (d *dialer) reach(ctx context.Context, network, server string, limit time.D
 		return nil, err
 	}
 	r.Conn, err = firstOf(ctx, addresses, nextAddress, true, func(ctx context.Context, address string) (net.Conn, error) {
-		return d.dial(ctx, network, address)
+		c, err := d.dial(ctx, network, address)
+		if err == nil && d.wire.TLS != nil {
+			c, err = d.secure(ctx, c, server)
+		}
+		return c, err
 	})
 	if err != nil {
 		return nil, err
-	}
-	if d.wire.TLS != nil {
-		if r.Conn, err = d.secure(ctx, r.Conn, server); err != nil {
-			return nil, err
-		}
 	}
 	return r, nil
 }

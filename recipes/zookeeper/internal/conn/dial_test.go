@@ -258,6 +258,41 @@ func TestASilentAttemptIsFollowedByTheNextAtOnce(t *testing.T) {
 	})
 }
 
+// The server of a hold dies, and the only other name has two addresses, one of which accepts
+// connections and answers nothing. A hold survives an outage of 0.45 of its timeout.
+func TestASilentAddressOfANameIsNotTriedTwice(t *testing.T) {
+	const timeout = 4 * time.Second
+	for range 20 { // the first address is random
+		synctest.Test(t, func(t *testing.T) {
+			d, dialled := dialing(t, true, timeout, "refuses:1", "name:1")
+			d.names = &names{life: t.Context(), late: time.Minute, lookup: func(_ context.Context, host string) ([]string, error) {
+				if host == "name" {
+					return []string{"silent", "works"}, nil
+				}
+				return []string{host}, nil
+			}}
+			begun := time.Now()
+			for {
+				server, _ := d.Next()
+				c, err := d.Dial("tcp", server, 0)
+				if err != nil {
+					continue
+				}
+				if all := dialled(); all[len(all)-1] == "works:1" {
+					_ = c.Close()
+					break
+				}
+				_, err = io.ReadFull(c.(*Conn).Conn, make([]byte, 1))
+				d.failed(err)
+				_ = c.Close()
+			}
+			if took := time.Since(begun); took > timeout*45/100 {
+				t.Errorf("it took %v to dial %s", took, dialled())
+			}
+		})
+	}
+}
+
 // Servers that accept connections and answer nothing leave time for the others as well.
 func TestTheFirstAttemptsOfAReconnectAreShort(t *testing.T) {
 	three := []string{"a:1", "b:1", "c:1"}

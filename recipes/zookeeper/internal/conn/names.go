@@ -30,11 +30,14 @@ type names struct {
 	flights singleflight.Group // one look-up for each name
 	mu      sync.Mutex
 	last    map[string][]string
+	turns   map[string]int // which address comes first, by name
 }
 
-// resolve returns the addresses of a server in random order, each with the server's port. A name
-// may have the addresses of the whole ensemble. net.Dialer would try them in the same order each
-// time, and wait for a silent one until the time limit.
+// resolve returns the addresses of a server, each with the server's port. A name may have the
+// addresses of the whole ensemble. net.Dialer would try them in the same order each time, and wait
+// for a silent one until the time limit. Here the first is random, and each later call begins with
+// the next one. In random order, an address that accepts connections and answers nothing could come
+// first each time, until a session that has lost its connection is lost.
 func (n *names) resolve(ctx context.Context, server string) ([]string, error) {
 	host, port, err := net.SplitHostPort(server)
 	if err != nil {
@@ -50,8 +53,26 @@ func (n *names) resolve(ctx context.Context, server string) ([]string, error) {
 	for k := range found {
 		found[k] = net.JoinHostPort(found[k], port)
 	}
-	rand.Shuffle(len(found), func(i, j int) { found[i], found[j] = found[j], found[i] })
-	return found, nil
+	return n.inTurn(host, found), nil
+}
+
+func (n *names) inTurn(host string, found []string) []string {
+	if len(found) == 0 {
+		return nil
+	}
+	slices.Sort(found) // a name server may change the order too
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	turn, ok := n.turns[host]
+	if !ok {
+		turn = rand.IntN(len(found))
+	}
+	if n.turns == nil {
+		n.turns = make(map[string]int)
+	}
+	n.turns[host] = turn + 1
+	first := turn % len(found)
+	return slices.Concat(found[first:], found[:first])
 }
 
 func (n *names) find(ctx context.Context, host string) ([]string, error) {
