@@ -48,15 +48,18 @@ func TestMistakes(t *testing.T) {
 	}
 }
 
-// The module has a mistake for each result. Package other tests it too.
+// The module has a mistake for each result. Package other tests it too, and package broken fails
+// without a mistake.
 func TestResults(t *testing.T) {
 	t.Chdir(t.TempDir())
 	must.Do(t, os.Mkdir("other", 0o700))
+	must.Do(t, os.Mkdir("broken", 0o700))
 	for file, text := range map[string]string{
 		"go.mod":              "module m\n\ngo 1.26\n",
 		"m.go":                "package m\n\nvar X, Y, Z int\n\nfunc F() { n := 1; X = len([]int{n}); Y = 1; Z = 1; for i := 0; i < 1; { i++ } }\n",
 		"m_test.go":           "package m\n\nimport \"testing\"\n\nfunc TestX(t *testing.T) { if F(); X != 1 { t.Error(X) } }\n",
 		"other/other_test.go": "package other\n\nimport (\"m\"; \"testing\")\n\nfunc TestY(t *testing.T) { t.Run(\"sub\", func(t *testing.T) { if m.F(); m.Y != 1 { t.Error(m.Y) } }) }\n",
+		"broken/b_test.go":    "package broken\n\nimport \"testing\"\n\nfunc TestZ(t *testing.T) { t.Error() }\n",
 	} {
 		must.Do(t, os.WriteFile(file, []byte(text), 0o600))
 	}
@@ -65,7 +68,7 @@ func TestResults(t *testing.T) {
 		if strings.Contains(m.id, "i++") {
 			t.Setenv("GOFLAGS", "-timeout=1s") // the loop never ends
 		}
-		r, by, err := try(m, part{packages: []string{"./..."}})
+		r, by, err := try(m, part{[]string{"./other"}, [][]string{{"./broken"}}})
 		got = append(got, fmt.Sprintf("%s: %s%s", m.id, r, by))
 		must.Report(t, err)
 	}
