@@ -2,7 +2,7 @@
 // test notices:
 //
 //	go -C tools run ./mutants -sample 10
-//	go -C tools run ./mutants -sample 0 -match '^host/upgrade.go'
+//	go -C tools run ./mutants -sample 1000 -match '^host/upgrade.go'
 //
 // It drops statements, ignores an operand of && or ||, and leaves out elements of a slice (the
 // check in a transaction). It runs the tests of the package first, then those of the same part,
@@ -55,7 +55,7 @@ func contract(transport string) []string {
 }
 
 func main() {
-	sample := flag.Int("sample", 10, "random mistakes in each part; 0 for all")
+	sample := flag.Int("sample", 10, "at most this many random mistakes in each part")
 	seed := flag.Uint64("seed", 1, "seed of the random choice")
 	match := regexp.MustCompile("")
 	flag.TextVar(match, "match", match, "regular `expression`: only mistakes whose file and name match")
@@ -98,14 +98,11 @@ func run(sample int, seed uint64, match *regexp.Regexp) error {
 	return nil
 }
 
-// choose returns n of the mutants that match and are not known, or all of them if n is 0.
+// choose returns at most n of the mutants that match and are not known.
 func choose(all []mutant, n int, seed uint64, match *regexp.Regexp, known []string) []mutant {
 	all = slices.DeleteFunc(all, func(m mutant) bool { return !match.MatchString(m.id) || slices.Contains(known, m.id) })
 	rand.New(rand.NewPCG(seed, 0)).Shuffle(len(all), func(i, j int) { all[i], all[j] = all[j], all[i] })
-	if n > 0 && len(all) > n {
-		all = all[:n]
-	}
-	return all
+	return all[:min(n, len(all))]
 }
 
 // entry matches a mistake in the list, and the first line of its reason below it.
