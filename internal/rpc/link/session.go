@@ -1,6 +1,7 @@
 package link
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -276,6 +277,10 @@ func (s *Session) close(ctx context.Context) error {
 	return err
 }
 
+// closeGrace is how long Close waits for the plugin although its context has ended, as Close of
+// the library waits for the server: see recipes.Session.
+const closeGrace = 100 * time.Millisecond
+
 // closeRemote makes the plugin close the session in ZooKeeper, and returns an error if that is
 // not confirmed. It waits at most for the session timeout: then ZooKeeper has expired the
 // session.
@@ -288,9 +293,10 @@ func (s *Session) closeRemote(ctx context.Context) error {
 	} else if !errors.Is(reason, recipes.ErrClosed) {
 		return unknown(reason)
 	}
-	ctx, cancel := context.WithTimeout(ctx, s.Timeout())
+	limit, cancel := context.WithTimeout(context.WithoutCancel(ctx), s.Timeout())
 	defer cancel()
-	_, err := s.client.sessions.Close(s.latest().plugin.to(ctx), &pb.CloseRequest{Session: s.handle})
+	defer context.AfterFunc(ctx, func() { time.AfterFunc(closeGrace, cancel) })()
+	_, err := s.client.sessions.Close(s.latest().plugin.to(limit), &pb.CloseRequest{Session: s.handle})
 	if err == nil {
 		return nil
 	}
@@ -300,8 +306,8 @@ func (s *Session) closeRemote(ctx context.Context) error {
 		return nil
 	case answered && errors.Is(e, recipes.ErrUnknownOutcome):
 		return e
-	case !answered && ctx.Err() != nil:
-		return unknown(ctx.Err())
+	case !answered && limit.Err() != nil:
+		return unknown(cmp.Or(ctx.Err(), limit.Err()))
 	}
 	return unknown(e)
 }

@@ -173,6 +173,20 @@ func TestASecondCloseEndsWithItsContext(t *testing.T) {
 	})
 }
 
+// A context that has ended before is enough to close a session, as without a plugin.
+func TestCloseWithAContextThatHasEnded(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		l := newLink(t)
+		s := l.open(t, 0)
+		ended, cancel := context.WithCancel(t.Context())
+		cancel()
+		must.Do(t, s.Close(ended))
+		if open := l.zk.Sessions(); len(open) > 0 {
+			t.Errorf("open: %#x", open)
+		}
+	})
+}
+
 func TestCloseDoesNotHangOnAFrozenPlugin(t *testing.T) {
 	l := newLink(t)
 	s := l.open(t, 0)

@@ -120,12 +120,29 @@ func (s *Session) awaitCalls(ctx context.Context) {
 	}
 }
 
+// closeGrace is how long a connected session waits for the confirmation of its Close, even if the
+// context has ended. Many programs close their sessions with the context that a signal has ended.
+// Without the wait, the server would keep their locks until the session expires.
+const closeGrace = 100 * time.Millisecond
+
+func (s *Session) giveUpSoon() {
+	if now, _, _ := s.status.Get(); now.connected {
+		grace := time.NewTimer(closeGrace)
+		defer grace.Stop()
+		select {
+		case <-s.shutdown:
+		case <-grace.C:
+		}
+	}
+	s.giveUp()
+}
+
 func (s *Session) Close(ctx context.Context) error {
 	s.end(recipes.ErrClosed)
 	first := false
 	s.closing.Do(func() { first = true })
 	if first {
-		defer context.AfterFunc(ctx, s.giveUp)()
+		defer context.AfterFunc(ctx, s.giveUpSoon)()
 		<-s.shutdown
 		return s.closeErr
 	}
