@@ -28,7 +28,7 @@ type Session struct {
 	cfg          recipes.SessionConfig
 	handle       string
 	id           int64
-	resumeTicket []byte // for another plugin; a secret
+	resumeTicket []byte // for resuming in another plugin; a secret
 
 	resumable bool // see Resumable
 
@@ -52,7 +52,7 @@ type Session struct {
 	tasks   sync.WaitGroup
 
 	newest   *generation           // the latest with a stream
-	owner    *generation           // whose plugin has the grants
+	owner    *generation           // the generation whose plugin has the grants
 	resuming *generation           // resumes what the owner had; may be nil
 	owned    map[string]possession // known to the owner, including grants being released
 	changed  chan struct{}         // closed, and replaced, when serving changes

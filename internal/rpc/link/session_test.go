@@ -55,7 +55,7 @@ func TestFrozenPluginLosesTheSessionInTime(t *testing.T) {
 // cutOff is a session whose server continues to answer, although the leader receives nothing.
 type cutOff struct {
 	recipes.Client
-	at *atomic.Pointer[time.Time] // of the cut; nil before
+	at *atomic.Pointer[time.Time] // time of the cut; nil before it
 }
 
 func (c cutOff) LastContact() time.Time { return time.Now() }

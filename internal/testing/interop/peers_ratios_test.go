@@ -90,7 +90,7 @@ func (s samples) ratios() string {
 	return out.String()
 }
 
-// of returns the samples of a lock, by servers and contenders.
+// of returns the samples of one lock. The keys are servers and contenders.
 func (s samples) of(workload, lock string) (found []sample) {
 	for k := range s {
 		if k.workload == workload && k.lock == lock {

@@ -24,7 +24,7 @@ import (
 // way is what a benchmark measures: a lock, or the recipes of a library.
 type way struct {
 	name  string
-	runs  map[string]run         // by workload, those that it has
+	runs  map[string]run         // the workloads that it has, by name
 	asked func(testing.TB) int64 // counts the grants that needed a request to the leader; nil for other libraries
 }
 
@@ -105,7 +105,7 @@ func TestPeersTakeTurns(t *testing.T) {
 	cfg.SystemProperties = nil // a deleted path would lose the count of created znodes
 	for _, w := range waysOf(t, ensembletest.Start(t, cfg).Addrs(), 3) {
 		t.Run(w.name, func(t *testing.T) {
-			for range 2 { // as the rounds of the benchmark do
+			for range 2 { // repeated, like the rounds of the benchmark
 				if cycle := w.runs["cycle"]; cycle != nil {
 					cycle(t, 50*time.Millisecond)
 				}
@@ -178,7 +178,7 @@ func (c *contenders) cycle(tb testing.TB, window time.Duration) float64 {
 			}
 		})
 	}
-	first.Wait() // each has had one turn
+	first.Wait() // each contender has had one turn
 	begun, before := time.Now(), done.Load()
 	time.Sleep(window)
 	count, took := done.Load()-before, time.Since(begun)

@@ -75,7 +75,7 @@ func recipeWays(tb testing.TB, addrs []string, s setting) []way {
 			runs[l] = func(tb testing.TB, window time.Duration) float64 { return p.do(tb, l, int64(elementsOf(window))) }
 		}
 		if name == "kazoo" {
-			delete(runs, "shared") // its readers and writers can wait for each other (kazoo#649)
+			delete(runs, "shared") // kazoo's readers and writers can wait for each other (kazoo#649)
 		}
 		// Both double barriers hung in a third round (Curator 5.4.0, kazoo 2.8.0): 19 members
 		// were leaving, and the last one still waited to enter. It misses the others if one of
@@ -101,7 +101,7 @@ func TestRecipesRun(t *testing.T) {
 			for _, w := range recipeWays(t, addrs, s) {
 				for _, l := range s.workloads {
 					if run := w.runs[l.name]; run != nil {
-						for range 2 { // as the rounds of the benchmark do
+						for range 2 { // repeated, like the rounds of the benchmark
 							t.Logf("%s by %s: %.0f %s", l.name, w.name, run(t, 50*time.Millisecond), l.unit)
 						}
 					}

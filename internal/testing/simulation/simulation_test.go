@@ -118,7 +118,7 @@ func replays(t *testing.T, seed uint64) bool {
 
 func TestMain(m *testing.M) { leaktest.Main(m) }
 
-// summary sums up the runs of several seeds.
+// summary adds up the results of several seeds.
 type summary struct {
 	seeds   int
 	virtual time.Duration

@@ -125,7 +125,7 @@ func TestCloseOfASuspendedSession(t *testing.T) {
 	const timeout, cut = 20 * time.Second, 2 * time.Second // cut: since the last contact
 	for name, test := range map[string]struct {
 		back, patience time.Duration // 0: never, and without limit
-		frozen         bool          // servers accept connections and do not answer
+		frozen         bool          // whether the servers accept connections but do not answer
 		least, most    time.Duration // how long it takes
 		want           error
 	}{

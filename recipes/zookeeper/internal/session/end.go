@@ -87,7 +87,7 @@ func (s *Session) takeDown(reason error) {
 		s.calls.Go(s.wire.Close)
 	}
 	s.wire.Wait()
-	if !errors.Is(reason, errLetGo) { // then the next process is waiting for the session
+	if !errors.Is(reason, errLetGo) { // after LetGo, the next process is waiting for the session
 		s.awaitCalls(s.patience)
 	}
 	switch {
@@ -146,7 +146,7 @@ func (s *Session) Close(ctx context.Context) error {
 		<-s.shutdown
 		return s.closeErr
 	}
-	if Happened(s.shutdown) { // then it does not matter that ctx may be done too
+	if Happened(s.shutdown) { // checked first, because ctx may be done too
 		return s.closeErr
 	}
 	select {
