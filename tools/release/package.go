@@ -152,9 +152,6 @@ func tool(ctx context.Context, env []string, name string, args ...string) ([]byt
 	return built, nil
 }
 
-// signer is the name that a verifier gives with ssh-keygen -I.
-const signer = "zkrecipes"
-
 // sign returns the signature of a text by an SSH key, as of ssh-keygen -Y. It may ask for a
 // passphrase on the terminal. Verifiers need no program beyond OpenSSH.
 func sign(ctx context.Context, key string, text []byte) ([]byte, error) {

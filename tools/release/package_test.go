@@ -68,7 +68,7 @@ func checkSignature(t *testing.T, out, key string) {
 	public := must.Get(os.ReadFile(key + ".pub"))(t)
 	must.Do(t, os.WriteFile(allowed, append([]byte("zkrecipes "), public...), 0o644))
 	verify := func(sums []byte) error {
-		cmd := exec.CommandContext(t.Context(), "ssh-keygen", "-Y", "verify", "-f", allowed, "-I", signer, "-n", "file", "-s", filepath.Join(out, "SHA256SUMS.sig"))
+		cmd := exec.CommandContext(t.Context(), "ssh-keygen", "-Y", "verify", "-f", allowed, "-I", "zkrecipes", "-n", "file", "-s", filepath.Join(out, "SHA256SUMS.sig"))
 		cmd.Stdin = bytes.NewReader(sums)
 		return cmd.Run()
 	}
