@@ -2,13 +2,15 @@ package recipes_test
 
 import (
 	"context"
+	"strings"
 	"time"
 
+	"github.com/zkrecipes/zkrecipes/internal/grants"
 	"github.com/zkrecipes/zkrecipes/recipes"
 )
 
-// documented has a row for each row of the tables in docs/recipes.md.
-var documented = map[string]struct {
+// documentation is how a test checks a row of the tables in docs/recipes.md.
+type documentation struct {
 	// use creates each znode that one session can create with the recipe. nil: the table of
 	// znodes has no such row.
 	use func(trial)
@@ -16,7 +18,11 @@ var documented = map[string]struct {
 	// the recipe exist. Operations in parentheses are not in the table, or only in its prose. A
 	// cost that follows them belongs to them. nil: the table has no such row, or only prose.
 	operate func(trial)
-}{
+}
+
+// documented has a row for each row of the tables. A recipe of the catalog of grants needs one only
+// for znodes and costs that an uncontended grant does not show.
+var documented = withTheCatalog(map[string]documentation{
 	"Lock": {
 		use: func(t trial) {
 			for _, strategy := range []recipes.Strategy{recipes.Handoff, recipes.Predecessor} {
@@ -138,19 +144,6 @@ var documented = map[string]struct {
 			t.must(err)
 			pair(t, "acquire to write", lock.AcquireWrite, "release", recipes.PriorityHold.Release)
 			pair(t, "acquire to read", lock.AcquireRead, "(release of a reader) 1w", recipes.PriorityHold.Release)
-		},
-	},
-	"Semaphore": {
-		use: func(t trial) {
-			semaphore, err := t.s.Semaphore(t.path, recipes.SemaphoreConfig{Permits: 2})
-			t.must(err)
-			_, err = semaphore.Acquire(t.ctx)
-			t.must(err)
-		},
-		operate: func(t trial) {
-			semaphore, err := t.s.Semaphore(t.path, recipes.SemaphoreConfig{Permits: 2})
-			t.must(err)
-			pair(t, "acquire", semaphore.Acquire, "release", recipes.Hold.Release)
 		},
 	},
 	"Slots": {
@@ -348,6 +341,34 @@ var documented = map[string]struct {
 			t.measure("count down", countDown)
 		},
 	},
+})
+
+// withTheCatalog adds a row for each recipe of the catalog that has none. A semaphore has two permits.
+func withTheCatalog(rows map[string]documentation) map[string]documentation {
+	for _, w := range grants.All() {
+		name := strings.ToUpper(w.Recipe()[:1]) + w.Recipe()[1:]
+		if _, has := rows[name]; !has {
+			rows[name] = documentationOf(w)
+		}
+	}
+	return rows
+}
+
+func documentationOf(w grants.Way) documentation {
+	open := func(t trial) grants.Entrance {
+		e, err := w.Open(t.s, t.path, grants.Options{Permits: 2})
+		t.must(err)
+		return e
+	}
+	operation := func(method string) string { // "Lock.Acquire"
+		_, name, _ := strings.Cut(method, ".")
+		return strings.ToLower(name)
+	}
+	giveBack := func(g recipes.Grant, ctx context.Context) error { return w.GiveBack(ctx, g) }
+	return documentation{
+		use:     func(t trial) { _, err := open(t).Get(t.ctx); t.must(err) },
+		operate: func(t trial) { pair(t, operation(w.Method), open(t).Get, operation(w.Gives), giveBack) },
+	}
 }
 
 // pair measures an operation and its end, after a first use of the path that also creates parents

@@ -10,7 +10,6 @@ import (
 	"testing"
 	"testing/synctest"
 
-	"github.com/zkrecipes/zkrecipes/internal/grants"
 	"github.com/zkrecipes/zkrecipes/internal/testing/zktest"
 	"github.com/zkrecipes/zkrecipes/internal/zkserver"
 	"github.com/zkrecipes/zkrecipes/recipes"
@@ -129,21 +128,6 @@ func TestTheZnodesInTheDocs(t *testing.T) {
 	for recipe := range table {
 		if documented[recipe].use == nil {
 			t.Errorf("no test covers the row %q", recipe)
-		}
-	}
-}
-
-// The docs have a row for each recipe of the catalog.
-func TestEveryGrantIsInTheDocs(t *testing.T) {
-	for _, w := range grants.All() {
-		recipe, _, _ := strings.Cut(w.Method, ".")
-		words := regexp.MustCompile("[A-Z][a-z]*").FindAllString(recipe, -1)
-		row := words[0]
-		for _, word := range words[1:] {
-			row += " " + strings.ToLower(word)
-		}
-		if documented[row].use == nil {
-			t.Errorf("the table of znodes has no row %q, for the %s", row, w.Name)
 		}
 	}
 }

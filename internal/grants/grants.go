@@ -9,7 +9,9 @@ package grants
 import (
 	"context"
 	"fmt"
+	"strings"
 	"time"
+	"unicode"
 
 	"github.com/zkrecipes/zkrecipes/recipes"
 )
@@ -30,6 +32,19 @@ type Way struct {
 	Open func(s recipes.Recipes, path string, o Options) (Entrance, error)
 	// GiveBack gives back a grant of this way.
 	GiveBack func(context.Context, recipes.Grant) error
+}
+
+// Recipe returns the name of the recipe in words: "shared lock" for SharedLock.AcquireRead.
+func (w Way) Recipe() string {
+	name, _, _ := strings.Cut(w.Method, ".")
+	var words strings.Builder
+	for i, letter := range name {
+		if unicode.IsUpper(letter) && i > 0 {
+			words.WriteByte(' ')
+		}
+		words.WriteRune(unicode.ToLower(letter))
+	}
+	return words.String()
 }
 
 // Options configure a recipe and its contenders.

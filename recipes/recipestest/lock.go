@@ -3,10 +3,20 @@ package recipestest
 import (
 	"context"
 	"errors"
+	"slices"
 
 	"github.com/zkrecipes/zkrecipes/internal/testing/must"
 	"github.com/zkrecipes/zkrecipes/recipes"
 )
+
+// lockGroups are the groups of the recipes in which the first contenders of a wait queue hold.
+func lockGroups() []group {
+	return []group{
+		{"lock", slices.Concat(queued(lockKind, recipes.Strategies()...), lockTests())},
+		{"semaphore", semaphoreTests()},
+		{"slots", slotsTests()},
+	}
+}
 
 // lockTests tests what a lock promises beyond placeTests and lineTests.
 func lockTests() []test {

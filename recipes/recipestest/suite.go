@@ -35,19 +35,18 @@ type group struct {
 	tests []test
 }
 
+// groups returns the groups of the contract. Those of locks and semaphores, a family of recipes, are
+// listed where their tests begin.
 func groups() []group {
-	return []group{
+	return append(lockGroups(), []group{
 		{"session", sessionTests()},
 		{"contenders", contendersTests()},
-		{"lock", slices.Concat(queued(lockKind, recipes.Strategies()...), lockTests())},
 		{"write", forKinds(append(lockKind.by(recipes.Handoff), electionKind.by(recipes.Handoff)...), writeTests())},
 		{"election", slices.Concat(queued(electionKind, recipes.Strategies()...), electionTests())},
 		{"context", contextTests()},
 		{"queue", queueTests()},
 		{"transaction", slices.Concat(transactionTests(), siteDeathTests())},
 		{"shared lock", slices.Concat(sharedLockTests(), downgradeTests())},
-		{"semaphore", semaphoreTests()},
-		{"slots", slotsTests()},
 		{"acquire all", acquireAllTests()},
 		{"shares", sharesTests()},
 		{"once per", oncePerTests()},
@@ -62,7 +61,7 @@ func groups() []group {
 		{"double barrier", slices.Concat(doubleBarrierTests(), doubleBarrierLeaveTests())},
 		{"barrier", barrierTests()},
 		{"dialect", slices.Concat(dialectTests(), dialectRecipesTests())},
-	}
+	}...)
 }
 
 // Run runs the tests of the contract. It returns when all of them have ended. It skips the tests

@@ -5,6 +5,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"strings"
 	"testing/synctest"
 	"time"
 
@@ -404,6 +405,16 @@ func questionsAboutLines() (all []operation) {
 				return s.semaphore(s.victim, recipes.SemaphoreConfig{Dialect: d}).Contenders
 			}),
 		)
+	}
+	for _, w := range likeOthers() {
+		recipe, _, _ := strings.Cut(w.Method, ".")
+		w = wayTo(w.Name, "")
+		all = append(all, standing(recipe+".Contenders", func(ctx context.Context, s *stage, _ int) error {
+			_, err := w.enter(ctx, s.other, stagePath, nil)
+			return err
+		}, func(s *stage) func(context.Context) ([]recipes.Contender, error) {
+			return w.at(s.T, s.victim, stagePath).Contenders
+		}))
 	}
 	return append(all,
 		standing("PriorityLock.Contenders", func(ctx context.Context, s *stage, i int) error {

@@ -70,12 +70,6 @@ func operations() []operation {
 		counterOperations(), transactionOperations(), sharesOperations())
 }
 
-// tableOfWays are the ways of all recipes.
-func tableOfWays() []way {
-	return slices.Concat(lockWays(), electionWays(), semaphoreWays(), sharedLockWays(), priorityLockWays(),
-		groupWays(), namesWays(), queueWays())
-}
-
 // stagePath is the path of the recipes under test.
 const stagePath = "/app/it"
 

@@ -17,23 +17,13 @@ func semaphoreWays() []way {
 			recipes.Curator:   {"a lease of SemaphoreV2", "a lease of SemaphoreV2 whose locks are gone", "a waiter of SemaphoreV2"},
 			recipes.Kazoo:     {"kazoo's semaphore"},
 		},
-		uses: append(usesOfPermits(),
-			use{operated, options{Dialect: recipes.Curator, Permits: 2}}, use{held | waited, options{Dialect: recipes.Curator}},
-			use{operated, options{Dialect: recipes.Kazoo, Permits: 2}}, use{held | waited, options{Dialect: recipes.Kazoo}}),
-	}, nil), wayOf("slots", way{
-		share:  aPermit,
-		shares: map[recipes.Dialect][]string{recipes.ZooKeeper: {"our semaphore"}},
-		uses:   usesOfPermits(),
+		uses: []use{ // contenders for several permits by handoff wait as by predecessor
+			{held | moved, options{}},
+			{operated, options{Strategy: recipes.Herd, Permits: 2}}, {operated, options{Strategy: recipes.Predecessor, Permits: 2}},
+			{operated, options{Dialect: recipes.Curator, Permits: 2}}, {held | waited, options{Dialect: recipes.Curator}},
+			{operated, options{Dialect: recipes.Kazoo, Permits: 2}}, {held | waited, options{Dialect: recipes.Kazoo}},
+		},
 	}, nil)}
-}
-
-// usesOfPermits are the uses of semaphores and slots. By handoff they wait as by predecessor.
-func usesOfPermits() []use {
-	return []use{
-		{held | moved, options{}},
-		{operated, options{Strategy: recipes.Herd, Permits: 2}},
-		{operated, options{Strategy: recipes.Predecessor, Permits: 2}},
-	}
 }
 
 func (s *stage) semaphore(in recipes.Recipes, cfg recipes.SemaphoreConfig) recipes.Semaphore {
@@ -121,11 +111,7 @@ func slotsOperations() []operation {
 			between: whileItClaims(s, theirs, func() error { return sole(s.slots(s.other, three).Acquire)(s.ctx) }, func() recipes.SlotHold { return mine }),
 		}
 	}}
-	return []operation{claim, standing("Slots.Contenders", func(ctx context.Context, s *stage, _ int) error {
-		return sole(s.slots(s.other, recipes.SemaphoreConfig{}).Acquire)(ctx)
-	}, func(s *stage) func(context.Context) ([]recipes.Contender, error) {
-		return s.slots(s.victim, recipes.SemaphoreConfig{}).Contenders
-	})}
+	return []operation{claim}
 }
 
 // after returns a function that is true for each request that follows the first one that matches.

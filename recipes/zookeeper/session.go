@@ -82,99 +82,39 @@ func (s zkSession) DropRest(ctx context.Context) error {
 }
 
 func withRecipes(s *session.Session) recipes.Client {
-	return zkSession{Session: s, lines: line.Of(s), queues: queue.Of(s)}
+	lines := line.Of(s)
+	return zkSession{
+		Session:        s,
+		Locks:          lock.Locks{Lines: lines},
+		ReadWriteLocks: rwlock.ReadWriteLocks{Lines: lines},
+		Elections:      election.Elections{Lines: lines},
+		Queues:         queue.Of(s),
+		Barriers:       barrier.Barriers{Session: s},
+		Groups:         group.Groups{Session: s},
+		Configurations: config.Configurations{Session: s},
+		Transactions:   twophase.Transactions{Session: s},
+	}
 }
 
+// zkSession has the recipes of all families. A family has a method for each of its recipes.
 type zkSession struct {
 	*session.Session
-	lines  *line.Lines
-	queues *queue.Queues
-}
-
-// in returns a recipe, if its dialect is that of the path. On error the path keeps the
-// dialect that it had before.
-func in[T any](s zkSession, path string, dialect recipes.Dialect, open func() (T, error)) (T, error) {
-	made, err := open()
-	if err == nil {
-		err = s.UseDialect(path, dialect)
-	}
-	if err != nil {
-		var none T
-		return none, err
-	}
-	return made, nil
+	lock.Locks
+	rwlock.ReadWriteLocks
+	election.Elections
+	*queue.Queues
+	barrier.Barriers
+	group.Groups
+	config.Configurations
+	twophase.Transactions
 }
 
 func (s zkSession) Stats(context.Context) (recipes.Stats, error) {
 	return s.Session.Counters(), nil
 }
 
-func (s zkSession) Lock(path string, cfg recipes.LockConfig) (recipes.Lock, error) {
-	return in(s, path, cfg.Dialect, func() (recipes.Lock, error) { return lock.New(s.lines, path, cfg) })
-}
-
-func (s zkSession) Semaphore(path string, cfg recipes.SemaphoreConfig) (recipes.Semaphore, error) {
-	return in(s, path, cfg.Dialect, func() (recipes.Semaphore, error) { return lock.NewSemaphore(s.lines, path, cfg) })
-}
-
-func (s zkSession) Slots(path string, cfg recipes.SemaphoreConfig) (recipes.Slots, error) {
-	return in(s, path, cfg.Dialect, func() (recipes.Slots, error) { return lock.NewSlots(s.lines, path, cfg) })
-}
-
 func (s zkSession) Shares(path string, n int, cfg recipes.SharesConfig) (recipes.Shares, error) {
 	return recipes.NewShares(s, path, n, cfg)
-}
-
-func (s zkSession) SharedLock(path string, cfg recipes.SharedLockConfig) (recipes.SharedLock, error) {
-	return in(s, path, cfg.Dialect, func() (recipes.SharedLock, error) { return rwlock.NewShared(s.lines, path, cfg) })
-}
-
-func (s zkSession) PriorityLock(path string, cfg recipes.PriorityLockConfig) (recipes.PriorityLock, error) {
-	return in(s, path, recipes.ZooKeeper, func() (recipes.PriorityLock, error) { return rwlock.NewPriority(s.lines, path, cfg) })
-}
-
-func (s zkSession) Election(path string, cfg recipes.ElectionConfig) (recipes.Election, error) {
-	return in(s, path, cfg.Dialect, func() (recipes.Election, error) { return election.New(s.lines, path, cfg) })
-}
-
-func (s zkSession) Queue(path string, cfg recipes.QueueConfig) (recipes.Queue, error) {
-	return in(s, path, cfg.Dialect, func() (recipes.Queue, error) { return s.queues.Queue(path, cfg) })
-}
-
-func (s zkSession) PriorityQueue(path string, cfg recipes.QueueConfig) (recipes.PriorityQueue, error) {
-	return in(s, path, cfg.Dialect, func() (recipes.PriorityQueue, error) { return s.queues.PriorityQueue(path, cfg) })
-}
-
-func (s zkSession) Barrier(path string) (recipes.Barrier, error) {
-	return barrier.New(s.Session, path)
-}
-
-func (s zkSession) DoubleBarrier(path string, cfg recipes.DoubleBarrierConfig) (recipes.DoubleBarrier, error) {
-	return in(s, path, cfg.Dialect, func() (recipes.DoubleBarrier, error) { return barrier.NewDouble(s.Session, path, cfg) })
-}
-
-func (s zkSession) Group(path string, cfg recipes.GroupConfig) (recipes.Group, error) {
-	return in(s, path, cfg.Dialect, func() (recipes.Group, error) { return group.New(s.Session, path, cfg) })
-}
-
-func (s zkSession) Names(path string) (recipes.Names, error) {
-	return group.NewNames(s.Session, path)
-}
-
-func (s zkSession) Configuration(path string) (recipes.Configuration, error) {
-	return config.New(s.Session, path)
-}
-
-func (s zkSession) Counter(path string, cfg recipes.CounterConfig) (recipes.Counter, error) {
-	return in(s, path, cfg.Dialect, func() (recipes.Counter, error) { return config.NewCounter(s.Session, path, cfg) })
-}
-
-func (s zkSession) Latch(path string, cfg recipes.LatchConfig) (recipes.Latch, error) {
-	return config.NewLatch(s.Session, path, cfg)
-}
-
-func (s zkSession) Transaction(path string, cfg recipes.TransactionConfig) (recipes.Transaction, error) {
-	return twophase.New(s.Session, path, cfg)
 }
 
 // allKinds are in the order of recipes.Lines.

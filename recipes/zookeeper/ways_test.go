@@ -3,6 +3,7 @@ package zookeeper_test
 import (
 	"cmp"
 	"context"
+	"maps"
 	"slices"
 	"testing"
 
@@ -20,7 +21,8 @@ import (
 //	line_foreign_test.go     it refuses third-party contenders
 //	grant_*_test.go          a grant ends, comes late, or outlives its session
 //
-// A new recipe adds its ways to its file of operations, and names them in tableOfWays.
+// A way that waits in the wait queue of another recipe, by the same marker, is used as that one. Other
+// ways are added to the file of operations of their family.
 type way struct {
 	grants.Way
 	share int // the share of the path that a grant takes; 0: the whole
@@ -82,6 +84,38 @@ func (w way) after(do func(ctx context.Context, s recipes.Recipes, path string) 
 		return e, err
 	}
 	return w
+}
+
+// tableOfWays are the ways of all recipes.
+func tableOfWays() []way { return append(listedWays(), likeOthers()...) }
+
+func listedWays() []way {
+	return slices.Concat(lockWays(), electionWays(), semaphoreWays(), sharedLockWays(), priorityLockWays(),
+		groupWays(), namesWays(), queueWays())
+}
+
+// likeOthers are the ways of the catalog that are not listed, because their contenders wait in the
+// wait queue of a way that is. They have its uses, in their dialects.
+func likeOthers() (all []way) {
+	listed := listedWays()
+	for _, w := range grants.All() {
+		if slices.ContainsFunc(listed, func(l way) bool { return l.Name == w.Name }) {
+			continue
+		}
+		at := slices.IndexFunc(listed, func(l way) bool { return l.Kind == w.Kind && l.Kind != "" && l.Marker == w.Marker })
+		if at < 0 {
+			continue
+		}
+		like := listed[at]
+		like.Way = w
+		like.uses = slices.DeleteFunc(slices.Clone(like.uses), func(u use) bool {
+			return u.Dialect != "" && !slices.Contains(w.Dialects, u.Dialect)
+		})
+		like.shares = maps.Clone(like.shares)
+		maps.DeleteFunc(like.shares, func(d recipes.Dialect, _ []string) bool { return !slices.Contains(w.Dialects, d) })
+		all = append(all, like)
+	}
+	return all
 }
 
 // A way of the catalog is among the ways here, so that the techniques run over it. The only

@@ -151,6 +151,18 @@ func TestAnImpossibleAcquireIsRefused(t *testing.T) {
 	}
 }
 
+// Each recipe of AcquireRequest has a runner. The plugin's capabilities name all of them.
+func TestEachRecipeOfARequestHasARunner(t *testing.T) {
+	cases := new(pb.AcquireRequest).ProtoReflect().Descriptor().Oneofs().ByName("recipe").Fields()
+	for i := range cases.Len() {
+		r := new(pb.AcquireRequest)
+		r.ProtoReflect().Set(cases.Get(i), r.ProtoReflect().NewField(cases.Get(i)))
+		if _, err := runnerOf(r); err != nil {
+			t.Errorf("%s: %v", cases.Get(i).Name(), err)
+		}
+	}
+}
+
 // opening is a session whose recipes do nothing.
 type opening struct{ recipes.Client }
 

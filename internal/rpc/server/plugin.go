@@ -3,6 +3,7 @@ package server
 import (
 	"context"
 	"slices"
+	"strings"
 
 	"google.golang.org/grpc"
 
@@ -57,11 +58,17 @@ func (s service) Info(context.Context, *pb.InfoRequest) (*pb.InfoResponse, error
 	return &pb.InfoResponse{Version: s.cfg.Version, Build: s.cfg.Build, Capabilities: s.cfg.Capabilities()}, nil
 }
 
-// capabilities are the names in Info: of the recipes, and of what a plugin may lack.
-var capabilities = []string{
-	"lock", "election", "queue", "priority-queue", "transaction", "group", "barrier", "double-barrier",
-	"names", "configuration", "counter", "latch", "shared-lock", "semaphore", "slots", "priority-lock", "contenders",
-	carry.Capability, resumeCapability,
+// capabilities are the names in Info: of the recipes, and of what a plugin may lack. Those of the
+// recipes that make grants are the cases of AcquireRequest.
+var capabilities = append(grantCapabilities(), "priority-queue", "transaction", "barrier", "configuration", "counter", "latch",
+	"contenders", carry.Capability, resumeCapability)
+
+func grantCapabilities() (names []string) {
+	cases := new(pb.AcquireRequest).ProtoReflect().Descriptor().Oneofs().ByName("recipe").Fields()
+	for i := range cases.Len() {
+		names = append(names, strings.ReplaceAll(string(cases.Get(i).Name()), "_", "-"))
+	}
+	return names
 }
 
 // resumeCapability is the capability of plugins that can resume sessions (Config.Resume).

@@ -36,6 +36,7 @@ func (o Options) contractParts(ctx context.Context) (parts []part, stop func(), 
 	for _, c := range recipestest.Parts() {
 		parts = append(parts, part{"contract/" + c.Group + "/" + c.Name, func(ctx context.Context) error {
 			l := &lacks{capabilities: info.Capabilities}
+			l.tests(c.Group)
 			result := c.Check(ctx, recipestest.Env{Open: l.opener(p.Open), Servers: func(testing.TB) []string { return o.Servers }})
 			switch missing := l.String(); {
 			case missing != "":

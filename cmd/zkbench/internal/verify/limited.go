@@ -6,6 +6,7 @@ import (
 	"strings"
 	"sync"
 
+	"github.com/zkrecipes/zkrecipes/internal/grants"
 	"github.com/zkrecipes/zkrecipes/recipes"
 )
 
@@ -30,6 +31,16 @@ func (l *lacks) uses(capabilities ...string) {
 	for _, c := range capabilities {
 		if !slices.Contains(l.capabilities, c) && !slices.Contains(l.missing, c) {
 			l.missing = append(l.missing, c)
+		}
+	}
+}
+
+// tests records what a group of the contract uses: a group with the name of a recipe that makes
+// grants uses this recipe. The methods of limited record the other uses.
+func (l *lacks) tests(group string) {
+	for _, w := range grants.All() {
+		if w.Recipe() == group {
+			l.uses(strings.ReplaceAll(group, " ", "-"))
 		}
 	}
 }

@@ -6,12 +6,13 @@ import (
 	"testing"
 
 	"github.com/zkrecipes/zkrecipes/internal/grants"
+	"github.com/zkrecipes/zkrecipes/recipes"
 )
 
-// Flags choose each way of the catalog that has a wait queue and a try. An election has no try: the
-// verb elect campaigns.
+// Flags choose a lock of each kind of contenders that have a try. An election has no try: the verb
+// elect campaigns.
 func TestFlagsChooseEachLock(t *testing.T) {
-	var chosen []string
+	var kinds []recipes.Kind
 	for name, args := range map[string][]string{
 		"lock":                      nil,
 		"semaphore":                 {"-n=1"},
@@ -27,14 +28,15 @@ func TestFlagsChooseEachLock(t *testing.T) {
 		if err := f.Parse(args); err != nil {
 			t.Fatal(err)
 		}
-		if got := v.way().Name; got != name {
-			t.Errorf("%q chooses the %s; want the %s", args, got, name)
+		w := v.way()
+		if w.Name != name {
+			t.Errorf("%q chooses the %s; want the %s", args, w.Name, name)
 		}
-		chosen = append(chosen, name)
+		kinds = append(kinds, w.Kind)
 	}
 	for _, w := range grants.All() {
-		if w.Kind != "" && w.Tries != "" && !slices.Contains(chosen, w.Name) {
-			t.Errorf("no flag chooses the %s", w.Name)
+		if w.Kind != "" && w.Tries != "" && !slices.Contains(kinds, w.Kind) {
+			t.Errorf("no flag chooses a %s, as of the %s", w.Kind, w.Name)
 		}
 	}
 }

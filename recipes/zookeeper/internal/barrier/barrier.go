@@ -12,8 +12,11 @@ import (
 
 type barrier struct{ znode.Recipe }
 
-func New(s *session.Session, path string) (recipes.Barrier, error) {
-	r, err := znode.New(s, "barrier", path, znode.NotRoot(path, "the root always exists, so this barrier could never be removed"))
+// Barriers opens the recipes of this package in one session.
+type Barriers struct{ Session *session.Session }
+
+func (bs Barriers) Barrier(path string) (recipes.Barrier, error) {
+	r, err := znode.New(bs.Session, "barrier", path, znode.NotRoot(path, "the root always exists, so this barrier could never be removed"))
 	if err != nil {
 		return nil, err
 	}

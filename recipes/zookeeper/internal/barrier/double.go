@@ -28,7 +28,11 @@ type doubleBarrier struct {
 	size int
 }
 
-func NewDouble(s *session.Session, path string, cfg recipes.DoubleBarrierConfig) (recipes.DoubleBarrier, error) {
+func (bs Barriers) DoubleBarrier(path string, cfg recipes.DoubleBarrierConfig) (recipes.DoubleBarrier, error) {
+	return session.InDialect(bs.Session, path, cfg.Dialect, func() (recipes.DoubleBarrier, error) { return openDoubleBarrier(bs.Session, path, cfg) })
+}
+
+func openDoubleBarrier(s *session.Session, path string, cfg recipes.DoubleBarrierConfig) (recipes.DoubleBarrier, error) {
 	r, err := znode.New(s, "double barrier", path, cfg.Validate())
 	if err != nil {
 		return nil, err

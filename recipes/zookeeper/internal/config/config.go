@@ -17,8 +17,11 @@ import (
 
 type configuration struct{ znode.Recipe }
 
-func New(s *session.Session, path string) (recipes.Configuration, error) {
-	r, err := znode.New(s, "configuration", path, znode.NotRoot(path, "the root holds ZooKeeper's own nodes"))
+// Configurations opens the recipes of this package in one session.
+type Configurations struct{ Session *session.Session }
+
+func (cs Configurations) Configuration(path string) (recipes.Configuration, error) {
+	r, err := znode.New(cs.Session, "configuration", path, znode.NotRoot(path, "the root holds ZooKeeper's own nodes"))
 	if err != nil {
 		return nil, err
 	}

@@ -20,7 +20,11 @@ type counter struct {
 	number *number
 }
 
-func NewCounter(s *session.Session, path string, cfg recipes.CounterConfig) (recipes.Counter, error) {
+func (cs Configurations) Counter(path string, cfg recipes.CounterConfig) (recipes.Counter, error) {
+	return session.InDialect(cs.Session, path, cfg.Dialect, func() (recipes.Counter, error) { return openCounter(cs.Session, path, cfg) })
+}
+
+func openCounter(s *session.Session, path string, cfg recipes.CounterConfig) (recipes.Counter, error) {
 	dialect, err := cfg.Dialect.Normalize()
 	r, err := znode.New(s, "counter", path, znode.NotRoot(path, "the root cannot be written"), err)
 	if err != nil {
@@ -186,12 +190,12 @@ type latch struct {
 	remaining *number
 }
 
-func NewLatch(s *session.Session, path string, cfg recipes.LatchConfig) (recipes.Latch, error) {
-	r, err := znode.New(s, "latch", path, cfg.Validate())
+func (cs Configurations) Latch(path string, cfg recipes.LatchConfig) (recipes.Latch, error) {
+	r, err := znode.New(cs.Session, "latch", path, cfg.Validate())
 	if err != nil {
 		return nil, err
 	}
-	return &latch{r, &number{session: s, path: r.Child(remainingName), receipts: path, initial: cfg.Count}}, nil
+	return &latch{r, &number{session: cs.Session, path: r.Child(remainingName), receipts: path, initial: cfg.Count}}, nil
 }
 
 func (l *latch) Count(ctx context.Context) (int64, error) {

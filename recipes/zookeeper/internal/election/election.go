@@ -23,7 +23,14 @@ var markers = line.Spoken{
 	recipes.Kazoo:     {line.KazooLock},
 }
 
-func New(lines *line.Lines, path string, cfg recipes.ElectionConfig) (recipes.Election, error) {
+// Elections opens the elections of one session.
+type Elections struct{ Lines *line.Lines }
+
+func (ls Elections) Election(path string, cfg recipes.ElectionConfig) (recipes.Election, error) {
+	return session.InDialect(ls.Lines.Session, path, cfg.Dialect, func() (recipes.Election, error) { return openElection(ls.Lines, path, cfg) })
+}
+
+func openElection(lines *line.Lines, path string, cfg recipes.ElectionConfig) (recipes.Election, error) {
 	l, err := lines.At("election", path, cfg.Strategy, cfg.Dialect, markers)
 	if err != nil {
 		return nil, err

@@ -28,7 +28,14 @@ type group struct {
 	cfg recipes.GroupConfig
 }
 
-func New(s *session.Session, path string, cfg recipes.GroupConfig) (recipes.Group, error) {
+// Groups opens the recipes of this package in one session.
+type Groups struct{ Session *session.Session }
+
+func (gs Groups) Group(path string, cfg recipes.GroupConfig) (recipes.Group, error) {
+	return session.InDialect(gs.Session, path, cfg.Dialect, func() (recipes.Group, error) { return openGroup(gs.Session, path, cfg) })
+}
+
+func openGroup(s *session.Session, path string, cfg recipes.GroupConfig) (recipes.Group, error) {
 	dialect, err := cfg.Dialect.Normalize()
 	switch {
 	case err != nil || cfg.Name == "":
@@ -142,8 +149,8 @@ func (m membership) Leave(ctx context.Context) error { return m.Remove(ctx, "lea
 
 type names struct{ znode.Recipe }
 
-func NewNames(s *session.Session, path string) (recipes.Names, error) {
-	r, err := znode.New(s, "names", path)
+func (gs Groups) Names(path string) (recipes.Names, error) {
+	r, err := znode.New(gs.Session, "names", path)
 	if err != nil {
 		return nil, err
 	}

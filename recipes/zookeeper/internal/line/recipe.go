@@ -78,13 +78,13 @@ func (r *Recipe[H]) Contenders(ctx context.Context) ([]recipes.Contender, error)
 
 // Lines creates the wait queues of one session.
 type Lines struct {
-	session *session.Session
+	Session *session.Session
 	busy    *Busy
 }
 
 // Of returns the Lines of a session. They share the session's Busy, so a session needs only one
 // Lines.
-func Of(s *session.Session) *Lines { return &Lines{session: s, busy: new(Busy)} }
+func Of(s *session.Session) *Lines { return &Lines{Session: s, busy: new(Busy)} }
 
 // Spoken holds the markers of a recipe, for each dialect that it supports.
 type Spoken map[recipes.Dialect][]string
@@ -109,7 +109,7 @@ func (ls *Lines) At(recipe, path string, strategy recipes.Strategy, dialect reci
 	if strategy == recipes.Handoff && dialect != recipes.ZooKeeper {
 		strategy = recipes.Predecessor // other libraries do not release by handoff
 	}
-	return &Line{Session: ls.session, Path: path, Markers: spoken[dialect], Dialect: dialect, Strategy: strategy, Rule: Exclusive, Busy: ls.busy}, nil
+	return &Line{Session: ls.Session, Path: path, Markers: spoken[dialect], Dialect: dialect, Strategy: strategy, Rule: Exclusive, Busy: ls.busy}, nil
 }
 
 // Busy remembers at which paths a session last had to wait, and the last number checked for

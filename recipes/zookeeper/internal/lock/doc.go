@@ -1,5 +1,5 @@
-// Package lock has the lock, the semaphore and slots, which grant the first contenders of
-// a wait queue.
+// Package lock has the recipes that grant the first contenders of a wait queue: locks and
+// semaphores.
 //
 // # Lock
 //

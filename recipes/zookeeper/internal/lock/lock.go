@@ -21,7 +21,14 @@ var markers = line.Spoken{
 	recipes.Kazoo:     {line.KazooLock},
 }
 
-func New(lines *line.Lines, path string, cfg recipes.LockConfig) (recipes.Lock, error) {
+// Locks opens the recipes of this package in one session.
+type Locks struct{ Lines *line.Lines }
+
+func (ls Locks) Lock(path string, cfg recipes.LockConfig) (recipes.Lock, error) {
+	return session.InDialect(ls.Lines.Session, path, cfg.Dialect, func() (recipes.Lock, error) { return openLock(ls.Lines, path, cfg) })
+}
+
+func openLock(lines *line.Lines, path string, cfg recipes.LockConfig) (recipes.Lock, error) {
 	l, err := lines.At("lock", path, cfg.Strategy, cfg.Dialect, markers)
 	if err != nil {
 		return nil, err
@@ -71,7 +78,11 @@ type semaphore struct {
 	cfg recipes.SemaphoreConfig
 }
 
-func NewSemaphore(lines *line.Lines, path string, cfg recipes.SemaphoreConfig) (recipes.Semaphore, error) {
+func (ls Locks) Semaphore(path string, cfg recipes.SemaphoreConfig) (recipes.Semaphore, error) {
+	return session.InDialect(ls.Lines.Session, path, cfg.Dialect, func() (recipes.Semaphore, error) { return openSemaphore(ls.Lines, path, cfg) })
+}
+
+func openSemaphore(lines *line.Lines, path string, cfg recipes.SemaphoreConfig) (recipes.Semaphore, error) {
 	s, err := newSemaphore("semaphore", lines, path, cfg, semaphoreMarkers)
 	if err != nil {
 		return nil, err

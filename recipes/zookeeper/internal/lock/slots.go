@@ -47,7 +47,11 @@ import (
 // would appear as a new contender beside one that has left.
 type slots struct{ *semaphore }
 
-func NewSlots(lines *line.Lines, path string, cfg recipes.SemaphoreConfig) (recipes.Slots, error) {
+func (ls Locks) Slots(path string, cfg recipes.SemaphoreConfig) (recipes.Slots, error) {
+	return session.InDialect(ls.Lines.Session, path, cfg.Dialect, func() (recipes.Slots, error) { return openSlots(ls.Lines, path, cfg) })
+}
+
+func openSlots(lines *line.Lines, path string, cfg recipes.SemaphoreConfig) (recipes.Slots, error) {
 	s, err := newSemaphore("slots", lines, path, cfg, line.Spoken{recipes.ZooKeeper: {line.Lease}})
 	if err != nil {
 		return nil, err

@@ -46,20 +46,24 @@ type queue struct {
 
 // Queue returns the queue at path.
 func (qs *Queues) Queue(path string, cfg recipes.QueueConfig) (recipes.Queue, error) {
-	q, err := qs.queue(path, cfg, false)
-	if err != nil {
-		return nil, err
-	}
-	return fifo{q}, nil
+	return session.InDialect(qs.session, path, cfg.Dialect, func() (recipes.Queue, error) {
+		q, err := qs.queue(path, cfg, false)
+		if err != nil {
+			return nil, err
+		}
+		return fifo{q}, nil
+	})
 }
 
 // PriorityQueue returns the priority queue at path.
 func (qs *Queues) PriorityQueue(path string, cfg recipes.QueueConfig) (recipes.PriorityQueue, error) {
-	q, err := qs.queue(path, cfg, true)
-	if err != nil {
-		return nil, err
-	}
-	return byPriority{q}, nil
+	return session.InDialect(qs.session, path, cfg.Dialect, func() (recipes.PriorityQueue, error) {
+		q, err := qs.queue(path, cfg, true)
+		if err != nil {
+			return nil, err
+		}
+		return byPriority{q}, nil
+	})
 }
 
 func (qs *Queues) queue(path string, cfg recipes.QueueConfig, priority bool) (*queue, error) {

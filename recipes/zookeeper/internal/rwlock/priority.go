@@ -25,7 +25,11 @@ type priorityLock struct {
 	cfg recipes.PriorityLockConfig
 }
 
-func NewPriority(lines *line.Lines, path string, cfg recipes.PriorityLockConfig) (recipes.PriorityLock, error) {
+func (ls ReadWriteLocks) PriorityLock(path string, cfg recipes.PriorityLockConfig) (recipes.PriorityLock, error) {
+	return session.InDialect(ls.Lines.Session, path, recipes.ZooKeeper, func() (recipes.PriorityLock, error) { return openPriorityLock(ls.Lines, path, cfg) })
+}
+
+func openPriorityLock(lines *line.Lines, path string, cfg recipes.PriorityLockConfig) (recipes.PriorityLock, error) {
 	of, err := lines.At("priority lock", path, cfg.Strategy, recipes.ZooKeeper, priorityMarkers)
 	if err != nil {
 		return nil, err

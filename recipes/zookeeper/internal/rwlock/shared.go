@@ -36,7 +36,14 @@ type sharedLock struct {
 	cfg recipes.SharedLockConfig
 }
 
-func NewShared(lines *line.Lines, path string, cfg recipes.SharedLockConfig) (recipes.SharedLock, error) {
+// ReadWriteLocks opens the recipes of this package in one session.
+type ReadWriteLocks struct{ Lines *line.Lines }
+
+func (ls ReadWriteLocks) SharedLock(path string, cfg recipes.SharedLockConfig) (recipes.SharedLock, error) {
+	return session.InDialect(ls.Lines.Session, path, cfg.Dialect, func() (recipes.SharedLock, error) { return openSharedLock(ls.Lines, path, cfg) })
+}
+
+func openSharedLock(lines *line.Lines, path string, cfg recipes.SharedLockConfig) (recipes.SharedLock, error) {
 	of, err := lines.At("shared lock", path, cfg.Strategy, cfg.Dialect, markers)
 	if err != nil {
 		return nil, err

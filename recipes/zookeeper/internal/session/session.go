@@ -375,6 +375,20 @@ type dialects struct {
 	byPath map[string]recipes.Dialect
 }
 
+// InDialect returns the recipe that open returns, if its dialect is that of the path. On error the
+// path keeps the dialect that it had before.
+func InDialect[T any](s *Session, path string, dialect recipes.Dialect, open func() (T, error)) (T, error) {
+	recipe, err := open()
+	if err == nil {
+		err = s.UseDialect(path, dialect)
+	}
+	if err != nil {
+		var none T
+		return none, err
+	}
+	return recipe, nil
+}
+
 // UseDialect records the dialect of a recipe, and fails if the path has another one. It ignores
 // an invalid dialect, which the recipe itself reports.
 func (s *Session) UseDialect(path string, dialect recipes.Dialect) error {

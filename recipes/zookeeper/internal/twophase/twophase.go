@@ -52,10 +52,12 @@ func (p protocol) split(names []string, prefix string) (present, missing []strin
 	return present, missing
 }
 
-// New returns the two-phase commit at path.
-func New(s *session.Session, path string, cfg recipes.TransactionConfig) (recipes.Transaction, error) {
+// Transactions opens the transactions of one session.
+type Transactions struct{ Session *session.Session }
+
+func (ts Transactions) Transaction(path string, cfg recipes.TransactionConfig) (recipes.Transaction, error) {
 	variant, err := cfg.Variant.Normalize()
-	r, err := znode.New(s, "transaction", path, znode.NotRoot(path, "the root cannot be a transaction"), err)
+	r, err := znode.New(ts.Session, "transaction", path, znode.NotRoot(path, "the root cannot be a transaction"), err)
 	if err != nil {
 		return nil, err
 	}
