@@ -163,7 +163,7 @@ func (p *servant) call(ctx context.Context, r any, info *grpc.UnaryServerInfo, h
 		<-ctx.Done()
 		return nil, ctx.Err()
 	case Refuse:
-		return nil, status.Error(codes.Unavailable, "the checker refuses this call")
+		return nil, status.Error(codes.Unavailable, "a fault of zkbench verify")
 	case Rename:
 		return nil, renamed()
 	case Lose:
@@ -183,7 +183,7 @@ func (p *servant) call(ctx context.Context, r any, info *grpc.UnaryServerInfo, h
 		}
 		return nil, err
 	case v == Doubt && err == nil:
-		return nil, fmt.Errorf("%w, says the checker", recipes.ErrUnknownOutcome)
+		return nil, fmt.Errorf("%w: a fault of zkbench verify", recipes.ErrUnknownOutcome)
 	case err == nil && p.orders.Newer:
 		answer = extended(answer.(proto.Message))
 	}
@@ -192,7 +192,7 @@ func (p *servant) call(ctx context.Context, r any, info *grpc.UnaryServerInfo, h
 
 // renamed is the error of a newer plugin, whose most specific reason is new.
 func renamed() error {
-	s := status.New(codes.FailedPrecondition, "held by another contender, says the checker")
+	s := status.New(codes.FailedPrecondition, "held by another contender: a fault of zkbench verify")
 	s, err := s.WithDetails(&errdetails.ErrorInfo{
 		Domain: wire.Domain, Reason: "NEWER_REASON", Metadata: map[string]string{"reasons": "NEWER_REASON,CONTENDED"},
 	})
@@ -222,7 +222,7 @@ func (p *servant) stream(srv any, st grpc.ServerStream, info *grpc.StreamServerI
 	s := &seenStream{ServerStream: st, servant: p, method: path.Base(info.FullMethod), ctx: ctx, cut: cancel}
 	err := handle(srv, s)
 	if ctx.Err() != nil && st.Context().Err() == nil {
-		return status.Error(codes.Unavailable, "the checker ends this stream")
+		return status.Error(codes.Unavailable, "a fault of zkbench verify")
 	}
 	return err
 }

@@ -105,7 +105,7 @@ func (h *hostBench) resumed() error {
 		select {
 		case <-ticker.C:
 		case <-h.ctx.Done():
-			return errors.New("the host neither resumes the session, nor says that it is lost")
+			return errors.New("the host neither resumes the session nor reports its loss")
 		}
 	}
 	_, err := h.ok("held a")
@@ -118,7 +118,7 @@ func (h *hostBench) givesUp(err error) error {
 		return err
 	}
 	if h.neverResumed() != nil {
-		return errors.New("the host begins to resume the session, and then says that it is lost")
+		return errors.New("the host begins to resume the session, and then reports its loss")
 	}
 	return skipped("the host does not resume sessions")
 }
