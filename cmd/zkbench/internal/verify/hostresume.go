@@ -6,6 +6,7 @@ import (
 	"slices"
 	"time"
 
+	"github.com/zkrecipes/zkrecipes/internal/english"
 	pb "github.com/zkrecipes/zkrecipes/plugin/proto/zkrecipes/v1"
 )
 
@@ -69,7 +70,7 @@ var resumePromises = []promise{
 			return fmt.Errorf("the requests are %v; want the same request id in all", asked)
 		}
 		if h.owned() != 1 {
-			return fmt.Errorf("the session has %d contenders; want 1", h.owned())
+			return fmt.Errorf("the session has %s; want 1", english.Count(h.owned(), "contender"))
 		}
 		return nil
 	}},

@@ -9,6 +9,7 @@ import (
 
 	"google.golang.org/protobuf/proto"
 
+	"github.com/zkrecipes/zkrecipes/internal/english"
 	"github.com/zkrecipes/zkrecipes/internal/zkserver"
 	pb "github.com/zkrecipes/zkrecipes/plugin/proto/zkrecipes/v1"
 	"github.com/zkrecipes/zkrecipes/recipes"
@@ -115,7 +116,7 @@ func (h *hostBench) heartbeats() (times []time.Time) {
 
 func (h *hostBench) writesOnce() error {
 	if sent, _ := received[*pb.WriteRequest](h); len(sent) != 1 {
-		return fmt.Errorf("the write is sent %d times; want once", len(sent))
+		return fmt.Errorf("the write is sent %s; want once", english.Count(len(sent), "time"))
 	}
 	return nil
 }

@@ -8,6 +8,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/zkrecipes/zkrecipes/internal/english"
 	"github.com/zkrecipes/zkrecipes/internal/zkserver"
 )
 
@@ -131,7 +132,7 @@ func (h *hostBench) open(timeout time.Duration) error {
 		return errors.Join(err, h.usesPlugin())
 	}
 	if n := len(h.server.Sessions()); n != 1 {
-		return fmt.Errorf("the server has %d sessions after the step open; want 1", n)
+		return fmt.Errorf("the server has %s after the step open; want 1", english.Count(n, "session"))
 	}
 	return nil
 }
