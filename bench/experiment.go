@@ -1,6 +1,6 @@
 // Package bench runs experiments on locks, elections and the other recipes. It measures
-// how fast they change hands and what that costs. What varies is the number of
-// contenders, their strategy of waiting and the way in which ZooKeeper is reached.
+// how fast they change hands and what that costs, for several numbers of contenders, strategies of
+// waiting and ways to reach ZooKeeper.
 //
 // It knows only the contract (package recipes). The caller provides the ways to open
 // a session. In order:
@@ -57,7 +57,7 @@ type Experiment struct {
 	Faults []timeline.Fault
 	Server func(context.Context, timeline.Victim) (timeline.Server, error)
 
-	// Rounds is for workloads of rounds, as in load.Load; 0 means 20.
+	// Rounds is how many rounds a workload of rounds measures, as in load.Load; 0 means 20.
 	Rounds int
 	// Lines is how many lines load.Many has; 0 means 1.
 	Lines int
@@ -81,8 +81,7 @@ type Experiment struct {
 	// and after the measured part of each trial. If it is nil, the records have no such
 	// figures.
 	Figures func(context.Context) (map[string]float64, error)
-	// Wanted names the figures that the server should have. A record names those that
-	// it does not have.
+	// Wanted names the figures that the server should report. A record lists the missing ones.
 	Wanted []string
 
 	// Progress, if not nil, is called with the number of a trial's sessions that are
@@ -195,7 +194,7 @@ func (e Experiment) combinations() (all []Trial) {
 		for _, workload := range e.Workloads {
 			for _, strategy := range e.Strategies {
 				trial := Trial{Recipe: recipe, Workload: workload, Strategy: strategy}
-				if workload.Own() { // it has neither: run it once
+				if workload.Own() { // such a workload ignores both: run it once
 					if recipe != e.Recipes[0] || strategy != e.Strategies[0] {
 						continue
 					}

@@ -58,7 +58,7 @@ func TestLossIsReportedBeforeTheNextGrant(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			e, server := failovers(t, zookeeper.Open)
-			e.Recipes = e.Recipes[:1] // failovers of the other recipe take as long, and do not differ here
+			e.Recipes = e.Recipes[:1] // failovers of the other recipe take as long and take the same path here
 			server.SetFault(fault)
 			for _, trial := range e.Trials() {
 				r := must.Get(failover(t, e, trial))(t)

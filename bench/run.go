@@ -138,7 +138,7 @@ func (e Experiment) lines(t Trial) int {
 //   - Memory.Session is the mean of all processes.
 //   - Pauses and waits for a processor are the longest of any process.
 //   - Only the first part may have the server's figures; it is an error if another has.
-//   - If a part is invalid, so is the whole.
+//   - If a part is invalid, the whole is invalid.
 //   - Procs is the smallest of all machines, so that the name does not depend on the
 //     order of the processes.
 func Merge(parts []record.Record) (record.Record, error) {

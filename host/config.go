@@ -54,10 +54,10 @@ type Config struct {
 	Checksum string
 
 	// Env adds to the plugin's environment. "NAME=value" sets a variable. "NAME" copies
-	// the host's variable, if it is set. Always copied are TMPDIR, TMP, TEMP, SSL_CERT_FILE,
+	// the host's variable, if it is set. These are always copied: TMPDIR, TMP, TEMP, SSL_CERT_FILE,
 	// SSL_CERT_DIR, TZ, LANG, LC_ALL, GOMEMLIMIT, GOMAXPROCS, SYSTEMROOT and WINDIR. Other
-	// variables that the plugin's Go runtime, resolver and Kerberos read are GODEBUG,
-	// RES_OPTIONS and KRB5_CONFIG.
+	// variables that the plugin's Go runtime, resolver and Kerberos read are GODEBUG, RES_OPTIONS
+	// and KRB5_CONFIG.
 	Env []string
 
 	// Lifetime is the reading end of a pipe. If this process dies, for any reason, the

@@ -43,9 +43,9 @@
 //   - These keep their token, and no other client is granted them: locks, shared and
 //     priority locks, permits, leaderships, memberships, names, deliveries, passages of
 //     double barriers, and the sites and coordinators of transactions.
-//   - Waiters keep their place if Joined has reported it. The others go to the end of the
-//     wait queue. So do waiters for a semaphore in compatibility mode. Waits for queue
-//     elements and for barriers continue.
+//   - Waiters keep their place if Joined has reported it. The others, and waiters for a semaphore
+//     in compatibility mode, go to the end of the wait queue. Waits for queue elements and for
+//     barriers continue.
 //   - Streams deliver the changes that happened in between.
 //   - A write or another change that was in flight fails with recipes.ErrUnknownOutcome.
 //     A call that begins while no plugin runs waits for the next one. Reads are repeated.

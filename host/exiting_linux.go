@@ -18,10 +18,10 @@ const flagExiting = 0x4
 // for. known is false if the system does not say.
 func exiting(pid int) (yes, known bool) {
 	stat, err := os.ReadFile(fmt.Sprintf("/proc/%d/stat", pid))
-	if errors.Is(err, syscall.ESRCH) { // it was waited for during the read
+	if errors.Is(err, syscall.ESRCH) { // the process was waited for during the read
 		return true, true
 	}
-	if errors.Is(err, fs.ErrNotExist) { // it was waited for before, or there is no /proc
+	if errors.Is(err, fs.ErrNotExist) { // the process was waited for before, or there is no /proc
 		_, mounted := os.Stat("/proc/self/stat")
 		return mounted == nil, mounted == nil
 	}

@@ -31,7 +31,7 @@ func TestAProcessThatHasClosedItsFilesIsExiting(t *testing.T) {
 		_ = w.Close()
 		expect("running", cmd.Process.Pid, false)
 		must.Do(t, cmd.Process.Kill())
-		_, _ = r.Read(make([]byte, 1)) // returns when the process closes its files
+		_, _ = r.Read(make([]byte, 1)) // blocks until the process closes its files
 		expect("files closed", cmd.Process.Pid, true)
 		_, _ = cmd.Process.Wait()
 		expect("waited for", cmd.Process.Pid, true)

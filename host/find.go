@@ -76,11 +76,11 @@ func find(dir string) (path string, at folder, err error) {
 
 type folder struct {
 	dir   string
-	why   string // where its name comes from
-	named bool   // it is configured: it must exist
-	owned bool   // it is the working directory's: a plugin must belong to this user or to root
+	why   string // where the name of the directory comes from
+	named bool   // dir is configured, so it must exist
+	owned bool   // dir is below the working directory, so a plugin must belong to this user or to root
 
-	beside bool // it contains this program's executable
+	beside bool // dir contains this program's executable
 }
 
 func (f folder) String() string { return f.dir + " (" + f.why + ")" }

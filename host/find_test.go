@@ -47,8 +47,8 @@ func install(t *testing.T, dir, name string) string {
 	return path
 }
 
-// TestSearchOrder installs the plugin in one directory after the other, in reverse order: each
-// new one precedes the earlier ones.
+// TestSearchOrder installs the plugin in one directory after the other, in reverse order: Find
+// finds each new plugin before the earlier ones.
 func TestSearchOrder(t *testing.T) {
 	w := newWorld(t)
 	_, err := host.Find(w.config)

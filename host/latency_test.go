@@ -112,8 +112,8 @@ func measured(b *testing.B, pid int, run func()) {
 }
 
 // BenchmarkOverALibrary measures the cost of the plugin over that of the library: a lock
-// acquired and released on a real server, through a plugin and by the library. The difference
-// of cpu-ns/op is the plugin's.
+// acquired and released on a real server, through a plugin and by the library. The difference in
+// cpu-ns/op is the cost of the plugin.
 func BenchmarkOverALibrary(b *testing.B) {
 	server := ensembletest.Start(b, ensembletest.Quick(1))
 	for _, via := range []string{"library", "plugin"} {

@@ -82,7 +82,7 @@ func (l *launched) attach(ctx context.Context, conn *grpc.ClientConn, c *link.Cl
 	if c == nil {
 		return newPlugin(ctx, conn, l.dialCalls, l, l.cfg.MeterProvider)
 	}
-	p := &Plugin{link: c.Connect(conn, l.dialCalls, l.died), peer: l} // it opens sessions once c.Use was called
+	p := &Plugin{link: c.Connect(conn, l.dialCalls, l.died), peer: l} // the plugin opens sessions once c.Use was called
 	return p, p.attach(ctx, conn)
 }
 
@@ -320,8 +320,8 @@ func (l *launched) discard() {
 // died reports whether a signal or a crash ended the process, so that another plugin can
 // resume its sessions. It is called when the stream of a session has ended, and waits until
 // an exiting process was reaped. It returns false for a process that runs or that has exited
-// with code 0, because that process may have closed the session. So may one whose connection
-// ended before it did.
+// with code 0, because that process may have closed the session. A process whose connection ended
+// before the process did may also have closed it.
 func (l *launched) died(ctx context.Context) bool {
 	p := l.proc()
 	if !p.isExiting() {

@@ -225,7 +225,7 @@ func (l *lifecycle) strike(s syscall.Signal) {
 		signal(l.T, l.cmd.Process.Pid, s)
 	}
 	if l.victim != "host" {
-		_ = syscall.Kill(l.pluginPID, s) // it may have exited with its host
+		_ = syscall.Kill(l.pluginPID, s) // the plugin may have exited with its host
 	}
 }
 

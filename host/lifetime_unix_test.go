@@ -52,7 +52,7 @@ func newOutlived(t *testing.T) *outlived {
 func (o *outlived) held() bool { return len(ephemerals(o.server, "/p")) > 0 }
 
 // keepsWithoutHost checks that the plugin keeps the session after the host's death. A plugin
-// that closes it does so before the next few pings.
+// that closes the session does so before the next few pings.
 func (o *outlived) keepsWithoutHost() {
 	o.Helper()
 	o.host.died(o.T)

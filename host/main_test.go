@@ -99,7 +99,7 @@ func eventually(t testing.TB, missing func() string) {
 	}
 }
 
-// unless returns "" if ok, and otherwise what is missing.
+// unless returns "" if ok is true, and otherwise the text that says what is missing.
 func unless(ok bool, format string, args ...any) string {
 	if ok {
 		return ""

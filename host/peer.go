@@ -160,7 +160,7 @@ func (m *inMemory) stop(context.Context) {
 	m.serving.Wait()
 }
 
-func (m *inMemory) disconnected(error)    {} // its connection ends only with it
+func (m *inMemory) disconnected(error)    {} // the connection ends only with the server
 func (m *inMemory) gone() <-chan struct{} { return m.ended }
 
 func (m *inMemory) cleanUp() {

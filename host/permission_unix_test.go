@@ -97,7 +97,7 @@ func TestStrangersPluginInTheWorkingDirectoryIsRefused(t *testing.T) {
 	}
 }
 
-// TestFileThatCannotBeExecutedIsNoPlugin: Find does not return it.
+// TestFileThatCannotBeExecutedIsNoPlugin: Find does not return such a plugin.
 func TestFileThatCannotBeExecutedIsNoPlugin(t *testing.T) {
 	for name, place := range map[string]func(path string) error{
 		"data":      func(path string) error { return os.WriteFile(path, nil, 0o644) },

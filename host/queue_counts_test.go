@@ -20,7 +20,7 @@ func TestATakeThroughThePluginWritesNoMoreThanRecorded(t *testing.T) {
 	for i := range 1 + takes {
 		must.Get(q.Put(t.Context(), fmt.Append(nil, i)))(t)
 	}
-	must.Get(q.Take(t.Context()))(t) // the first Take creates what all need
+	must.Get(q.Take(t.Context()))(t) // the first Take creates the znodes that all calls need
 	before := must.Get(s.Stats(t.Context()))(t)
 	for i := range takes {
 		if got := must.Get(q.Take(t.Context()))(t); string(got.Data) != fmt.Sprint(i+1) {

@@ -27,7 +27,7 @@ func (r *reports) env() string { return reportEnv + "=" + r.listener.Addr().Stri
 // reporter is a process that sends reports.
 type reporter struct {
 	lines *bufio.Reader
-	// first is the rest of its first line, after the role.
+	// first is the first line without the role.
 	first string
 }
 

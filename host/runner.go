@@ -52,7 +52,7 @@ func newProcess(cfg Config, env []string) *process {
 	cmd.Env = append(environment(cfg.Env, level(cfg.Logger)), env...)
 	if cfg.Lifetime != nil {
 		cmd.ExtraFiles = []*os.File{cfg.Lifetime}
-		cmd.Env = append(cmd.Env, handshake.LifetimeEnv+"=3") // the first after stderr
+		cmd.Env = append(cmd.Env, handshake.LifetimeEnv+"=3") // the first descriptor after stderr
 	}
 	p := &process{cmd: cmd, exited: make(chan struct{})}
 	p.clean, p.cleanEnd = io.Pipe()

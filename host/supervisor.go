@@ -141,8 +141,8 @@ func (s *Supervisor) Open(ctx context.Context, cfg recipes.SessionConfig) (recip
 		if !errors.Is(err, recipes.ErrPluginLost) {
 			return session, err
 		}
-		// The plugin died before it answered, and so did the session. Wait until the plugin
-		// has been cleaned up.
+		// The plugin and the session died before the plugin answered. Wait until the plugin has
+		// been cleaned up.
 		select {
 		case <-p.Exited():
 		case <-ctx.Done():
@@ -199,8 +199,8 @@ func (s *Supervisor) use(p *Plugin) {
 }
 
 // Close ends the supervision, and closes the plugin with Plugin.Close. It may be called
-// again. A waiting Open returns an error. So does an Upgrade that has not ended the old
-// plugin yet; Close waits for it.
+// again. A waiting Open returns an error. An Upgrade that has not ended the old plugin yet also
+// returns one, and Close waits for it.
 func (s *Supervisor) Close(ctx context.Context) error {
 	s.mu.Lock()
 	s.cancel()

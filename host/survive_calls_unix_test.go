@@ -60,7 +60,7 @@ func TestASessionIsLostAtItsDeadlineHoweverManyPluginsDie(t *testing.T) {
 	t.Parallel()
 	v := survive(t)
 	short, lostFirst := v.holdsShortly("/l")
-	// From now on the server answers no plugin that resumes the session.
+	// From now on the server does not answer a plugin that resumes the session.
 	v.server.SetFault(func(r zkserver.Request) zkserver.Fault {
 		return zkserver.Fault{CloseBefore: r.SessionID == short.ID()}
 	})
@@ -149,7 +149,7 @@ func TestAFrozenPluginIsNotReplaced(t *testing.T) {
 }
 
 // TestATurnEndsWithItsPlugin: without a supervisor the session is lost with the plugin. The turn does not
-// count, and the next holder's is due.
+// count, so the turn of the next holder is due.
 func TestATurnEndsWithItsPlugin(t *testing.T) {
 	t.Parallel()
 	server := embedded(t)

@@ -20,7 +20,7 @@ import (
 type holding struct {
 	grants.Way
 	path         string
-	mine, theirs grants.Entrance // of the plugin's session, and of the rival
+	mine, theirs grants.Entrance // opened in the plugin's session, and by the rival
 	grant        recipes.Grant
 }
 
@@ -213,7 +213,7 @@ func TestCallsBetweenPlugins(t *testing.T) {
 		q.keepsTheOrder(v)
 	}
 	for i := range streams {
-		must.Do(t, change[i](3)) // a repeated value would come before it
+		must.Do(t, change[i](3)) // a repeated value would arrive before this one
 	}
 	delivered("3")
 	must.Report(t, v.session.Close(ctx(t)))

@@ -87,8 +87,9 @@ func TestPluginNeedsNoSocketOnceItIsConnected(t *testing.T) {
 }
 
 // TestUnreachablePluginEnds: a plugin whose connection breaks after its socket was deleted
-// closes its sessions and exits, and the error says why. With a Lifetime it would keep them, so
-// the host ends it. Without one it exits by itself, perhaps before the host checks the socket.
+// closes its sessions and exits, and the error says why. With a Lifetime the plugin would keep its
+// sessions, so the host ends it. Without a Lifetime it exits by itself, possibly before the host
+// checks the socket.
 func TestUnreachablePluginEnds(t *testing.T) {
 	for _, keeps := range []bool{false, true} {
 		t.Run("lifetime="+strconv.FormatBool(keeps), func(t *testing.T) {

@@ -59,8 +59,8 @@ const (
 //  1. Upgrade launches the new plugin and reads its capabilities. If that fails, the error
 //     is that of Launch. The new plugin opens and closes a session with each SessionConfig
 //     that is in use.
-//  2. New calls wait, and so do calls of Open. Upgrade waits, up to a second each, for calls
-//     of Open in flight, for changes in flight, and for Suspended sessions to reconnect.
+//  2. New calls and calls of Open wait. Upgrade waits, up to a second each, for calls of Open in
+//     flight, for changes in flight, and for Suspended sessions to reconnect.
 //  3. The old plugin detaches from its sessions: it closes the connections to ZooKeeper, but
 //     not the sessions. Then it exits. If it takes longer than a second, it is killed. At no
 //     time do two plugins serve a session.

@@ -41,7 +41,8 @@ func TestAnUpgradeDuringAnOutageChangesNothing(t *testing.T) {
 	must.Report(t, errors.Join(<-upgraded, h.Write(ctx(t))))
 }
 
-// TestAnOutageThatBeginsDuringAnUpgradeStopsIt: as long as the old plugin has not detached.
+// TestAnOutageThatBeginsDuringAnUpgradeStopsIt: the upgrade stops as long as the old plugin has not
+// detached.
 func TestAnOutageThatBeginsDuringAnUpgradeStopsIt(t *testing.T) {
 	t.Parallel()
 	v := survive(t)

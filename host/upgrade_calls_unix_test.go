@@ -279,7 +279,7 @@ func TestAnUpgradeAndClose(t *testing.T) {
 				upgraded = v.upgrades(ctx(t), host.UpgradeConfig{Plugin: config(t, "real plugin", reports.env())})
 				pid = reports.accept(t, "plugin").pid(t)
 			})
-			if err := v.supervisor.Close(ctx(t)); err != nil && name != "pause" { // there the server does not answer
+			if err := v.supervisor.Close(ctx(t)); err != nil && name != "pause" { // at that address the server does not answer
 				t.Errorf("Close: %v", err)
 			}
 			if runs(pid) || runs(old.PID()) {

@@ -74,7 +74,7 @@ func upgradesUnderLoad(t *testing.T, servers []string) {
 			t.Fatalf("upgrade %d: %q runs, %v; the old one: %t", round, version, err, runs(old))
 		}
 		l.stillHolds()
-		if round%10 == 0 { // to a plugin that cannot resume: nothing changes
+		if round%10 == 0 { // an upgrade to a plugin that cannot resume changes nothing
 			err := s.Upgrade(life, host.UpgradeConfig{Plugin: config(t, "older plugin")})
 			if !errors.Is(err, host.ErrLosesSessions) {
 				t.Errorf("to an older protocol: %v", err)

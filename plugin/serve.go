@@ -56,8 +56,8 @@ const (
 // long the sessions of a dead host last is set by its host.Config.Lifetime.
 //
 // A process that was not launched by a host, or that cannot serve one, reports that on stderr
-// and exits with a code other than 0. So does a process to which no host attaches within ten
-// seconds.
+// and exits with a code other than 0. A process to which no host attaches within ten seconds exits
+// in the same way.
 //
 // Signals: Serve ignores an interrupt, because a host in another language may leave the plugin
 // in the host's process group, and the host decides what to release. It ignores a hang-up too.

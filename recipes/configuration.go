@@ -15,9 +15,9 @@ import (
 // leading slash ("db/host"). "" is the configuration's own node. Every node is a key. A node
 // that exists only as the parent of another key has an empty value and is Unset. Nodes with an
 // element that starts with _c_ are not keys. Some are the receipts of Set and Delete: a
-// session keeps one, ephemeral, below the configuration's node, and one beside it if its Set
-// created it. The others are the counts of deletions: each parent of keys has one, persistent,
-// once a change has compared a revision or deleted a key.
+// session keeps an ephemeral one below the configuration's node, and another beside that node if
+// its Set created the node. The others count deletions: once a change has compared a revision or
+// deleted a key, the parent of the key has a persistent one.
 //
 // ZooKeeper compares versions, which overflow (CURATOR-688) and restart when a node is deleted
 // and created again. Set and Delete compare the Revision of a value, its mzxid, which grows

@@ -11,7 +11,7 @@ import (
 // paused continues until it checks the context: protect writes by Grant.Write or by the token.
 //
 // Calling stop ends the context and frees its resources. It does not release the grant. If the
-// grant has ended already, so has the context. WithHold calls Done, which sets a watch.
+// grant has ended already, the context has ended too. WithHold calls Done, which sets a watch.
 //
 // Source: none. etcd and redsync users ask for it (etcd#6127, redsync#72).
 func WithHold(ctx context.Context, g Grant) (held context.Context, stop context.CancelFunc) {

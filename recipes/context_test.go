@@ -43,7 +43,7 @@ func TestADangerIsToldOncePerDanger(t *testing.T) {
 			time.Sleep(15 * time.Second)
 			g.renew(30 * time.Second)
 		}
-		time.Sleep(29 * time.Second) // none answers
+		time.Sleep(29 * time.Second) // no server answers
 		g.renew(30 * time.Second)
 		time.Sleep(21 * time.Second)
 		synctest.Wait()

@@ -13,8 +13,8 @@ var documented = map[string]struct {
 	// znodes has no such row.
 	use func(trial)
 	// operate does each operation in the table of costs, after the parents and receipts of
-	// the recipe exist. Operations in parentheses are not in the table, or only in its prose;
-	// a cost that follows them is theirs. nil: the table has no such row, or only prose.
+	// the recipe exist. Operations in parentheses are not in the table, or only in its prose. A
+	// cost that follows them belongs to them. nil: the table has no such row, or only prose.
 	operate func(trial)
 }{
 	"Lock": {
@@ -23,7 +23,7 @@ var documented = map[string]struct {
 				lock, err := t.s.Lock(t.path, recipes.LockConfig{Strategy: strategy})
 				t.must(err)
 				waits := make(chan struct{})
-				if strategy == recipes.Predecessor { // this contender waits for the one by Handoff
+				if strategy == recipes.Predecessor { // this contender waits for the one that uses Handoff
 					lock, err = t.s.Lock(t.path, recipes.LockConfig{Strategy: strategy, Joined: func(recipes.Place) { close(waits) }})
 					t.must(err)
 					go lock.Acquire(t.ctx)

@@ -56,6 +56,37 @@ func ExampleQueue() {
 	// left: 0 <nil>
 }
 
+// A worker of small jobs receives and acknowledges them in batches: a batch is one transaction,
+// whatever its size.
+func ExampleQueue_batch() {
+	ctx := context.Background()
+	session := open(ctx)
+	defer session.Close(ctx)
+	queue, err := session.Queue("/app/mails", recipes.QueueConfig{})
+	if err != nil {
+		log.Fatal(err)
+	}
+	if _, err := queue.PutMany(ctx, []byte("ann"), []byte("bob"), []byte("eve")); err != nil {
+		log.Fatal(err)
+	}
+	for range 2 {
+		batch, err := queue.ReceiveMany(ctx, 2) // waits for the first one only
+		if err != nil {
+			log.Fatal(err)
+		}
+		for _, d := range batch {
+			fmt.Printf("mail to %s\n", d.Element().Data)
+		}
+		if err := queue.AckMany(ctx, batch...); err != nil {
+			log.Fatal(err)
+		}
+	}
+	// Output:
+	// mail to ann
+	// mail to bob
+	// mail to eve
+}
+
 // Urgent jobs come before others, whenever they were put.
 func ExamplePriorityQueue() {
 	ctx := context.Background()

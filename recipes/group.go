@@ -20,8 +20,8 @@ import (
 // _c_<guid>-member-<sequence>, after the section "Recoverable Errors and the GUID", which has
 // such names for locks. An application can choose another name (GroupConfig.Name).
 //
-// "When ZooKeeper detects the failure" is after the session timeout. Until then a dead member
-// is listed, and so is a member that is cut off.
+// "When ZooKeeper detects the failure" is after the session timeout. Until then, a member that is
+// dead or cut off is listed.
 type Group interface {
 	// Path is the path of the group.
 	Path() string

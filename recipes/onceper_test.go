@@ -14,7 +14,7 @@ import (
 type stubRecord struct {
 	Configuration
 	Grant
-	reads  []Entry // one that is None: ErrNoNode
+	reads  []Entry // an answer that is None means ErrNoNode
 	writes []error
 }
 

@@ -26,8 +26,8 @@ import (
 // the n contenders ahead leaves, so a waiter watches the nearest n znodes ahead. While all of
 // them exist, n contenders are ahead and the waiter cannot be granted, so no wake-up is missed.
 // A departure wakes at most n waiters: one if the first contender leaves, i if the i-th does.
-// To watch fewer, each grant would have to notify the next waiter, which is a write per grant.
-// To watch all contenders, as Curator does, is the herd.
+// To watch fewer, each grant would have to notify the next waiter, which is a write per grant. If
+// each waiter watched all contenders, as in Curator, each departure would wake all of them.
 //
 // There are no weights. If a contender could take several permits at once, all contenders
 // behind it would have to read more than its name, so each listing would read every contender.
@@ -127,7 +127,7 @@ func (c SemaphoreConfig) Validate() error {
 // client left behind.
 //
 // A number excludes others for as long as a Hold does: see "What a lock is worth". If an id
-// generator continues after the loss of its session, it creates the ids of the next holder.
+// generator continues after the loss of its session, it creates the same ids as the next holder.
 //
 // # What a token is worth
 //

@@ -46,7 +46,9 @@ type Session interface {
 	//
 	// If ctx ends or the connection fails first, the session has ended for this process,
 	// and the error matches ErrUnknownOutcome. The server then deletes the znodes at the
-	// session timeout at the latest. Later calls wait for the first, or for the end of
+	// session timeout at the latest. A session that is connected waits 100 ms for the server
+	// even if ctx has ended before. So a program may close it with the context that a signal
+	// has ended. Later calls wait for the first, or for the end of
 	// their ctx, and return its result.
 	Close(ctx context.Context) error
 }

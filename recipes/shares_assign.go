@@ -67,7 +67,7 @@ func nOf(m Member) (n int, known bool) {
 // spread spreads the numbers below n over the members. The oldest get the larger parts: they own the
 // most already. Each keeps what it owns, up to its part, and free numbers fill the rest.
 func spread(n int, before map[Token][]int, members []Token, after map[Token][]int) {
-	part := func(i int) int { // of the i-th member
+	part := func(i int) int { // how many numbers the i-th member gets
 		if i < n%len(members) {
 			return n/len(members) + 1
 		}
@@ -76,7 +76,7 @@ func spread(n int, before map[Token][]int, members []Token, after map[Token][]in
 	taken := make([]bool, n)
 	for i, m := range members {
 		after[m] = []int{}
-		for _, number := range before[m] { // another client may have written it
+		for _, number := range before[m] { // another client may have written the assignment
 			if number >= 0 && number < n && !taken[number] && len(after[m]) < part(i) {
 				taken[number] = true
 				after[m] = append(after[m], number)
@@ -110,7 +110,7 @@ func (p *portion) lead() {
 		switch {
 		case p.of.session.Err() != nil:
 			p.fail(err)
-		case err == nil, errors.Is(err, ErrNotHeld): // its znode was deleted, or the watch ended
+		case err == nil, errors.Is(err, ErrNotHeld): // the candidate's znode was deleted, or the watch ended
 			pause = 0
 		default:
 			pause.after(p, p.life, fmt.Errorf("assigning numbers: %w", err))
@@ -134,7 +134,7 @@ func (p *portion) assignWhile(leadership Leadership) error {
 				return cmp.Or(context.Cause(leading), err)
 			}
 			group = g
-		case <-p.noticed: // another client may have written it
+		case <-p.noticed: // another client may have written the assignment
 		case <-leading.Done():
 			return context.Cause(leading)
 		}
@@ -214,7 +214,7 @@ func (p *portion) read(data []byte) {
 		return
 	}
 	first := !closed(p.named)
-	if first && !named { // it is older than the member
+	if first && !named { // the assignment is older than the member
 		return
 	}
 	p.want(numbers)

@@ -32,8 +32,8 @@ type portion struct {
 	owned    []*share                   // not revoked
 	revoked  []*share                   // for publish, which knows whether the reader has received them
 	took     bool                       // a number was taken
-	failures []error                    // of giving up
-	trouble  error                      // of the last warning, or nil
+	failures []error                    // errors of giving up numbers
+	trouble  error                      // the error of the last warning, or nil
 
 	warning sync.Mutex // held while Warn runs
 }
@@ -109,7 +109,7 @@ func (p *portion) want(numbers []int) {
 	defer p.mu.Unlock()
 	before := p.wanted
 	p.wanted = make(map[int]context.CancelFunc)
-	for _, number := range numbers { // another client may have written it
+	for _, number := range numbers { // another client may have written the assignment
 		if _, twice := p.wanted[number]; !twice && number >= 0 && number < p.of.n {
 			p.wanted[number] = before[number]
 			delete(before, number)
@@ -271,8 +271,8 @@ func (p *portion) keep(wanted context.Context, number int) {
 		}
 		pause = 0
 		s := newShare(r, number)
-		// Done of the member closes before the contexts that end with it. A number that is
-		// released in between must not be taken again.
+		// The member's Done closes before the contexts that end with it. A number that is released
+		// in between must not be taken again.
 		unwanted := func() bool { return cmp.Or(p.life.Err(), wanted.Err()) != nil }
 		if unwanted() {
 			p.settle(nil)
@@ -303,7 +303,7 @@ func (p *portion) take(wanted context.Context, number int) (Registration, error)
 	for {
 		r, err := p.of.numbers.Register(wanted, name, p.of.cfg.Data)
 		switch {
-		case errors.Is(err, ErrRemoved): // by another client, before it was watched
+		case errors.Is(err, ErrRemoved): // deleted by another client, before it was watched
 			continue
 		case !errors.Is(err, ErrNodeExists):
 			return r, err
@@ -330,7 +330,7 @@ func (p *portion) awaitFree(wanted context.Context, name string) error {
 			return nil
 		}
 	}
-	_, err = p.of.numbers.Lookup(wanted, name) // it ended because of the context, the session or err
+	_, err = p.of.numbers.Lookup(wanted, name) // the watch ended because of the context, the session or err
 	if errors.Is(err, ErrNoNode) {
 		err = nil
 	}

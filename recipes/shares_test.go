@@ -121,7 +121,7 @@ type stub struct {
 	Client
 	lost       func() error
 	registered chan *stubRegistration
-	records    []Record // of a watched number
+	records    []Record // the records of a watched number
 	lookup     error
 
 	mu       sync.Mutex
@@ -370,7 +370,7 @@ func TestNoShareIsTakenAfterDone(t *testing.T) {
 	}
 }
 
-// The reader of a shorter list finds the loss of the session in Err.
+// When the reader gets a shorter list, Err already has the loss of the session.
 func TestALostSessionIsReportedBeforeAShorterList(t *testing.T) {
 	var p *portion
 	s := &stub{lost: func() error {
@@ -412,7 +412,7 @@ func TestAThrottledMemberStays(t *testing.T) {
 	})
 }
 
-// From an assignment that another client has written, a member takes each number once, and only
+// If another client has written the assignment, a member takes each number in it once, and only
 // valid numbers.
 func TestAMemberOwnsOnlyNumbers(t *testing.T) {
 	s := &stub{}

@@ -27,8 +27,8 @@ type TLS struct {
 	ServerName string
 	// AnyName accepts a certificate with any names, if CA has signed it. Certificates made by
 	// ZooKeeper's guide have a common name only, which no longer counts, and pods are dialled by
-	// their addresses. Without the name, each owner of a certificate by CA can play a server. So CA
-	// must be given, and should sign for this ensemble only.
+	// their addresses. If names are not checked, each owner of a certificate that CA has signed can
+	// impersonate a server. So CA must be given, and should sign for this ensemble only.
 	AnyName bool
 }
 

@@ -45,7 +45,7 @@ func (l Load) acquireFunc(s recipes.Recipes, joined func(recipes.Place)) (func(c
 	return l.acquireBy(string(l.Recipe), s, grants.Options{Strategy: l.Strategy, Joined: joined})
 }
 
-// acquireBy acquires as the entry with that name in the catalog of grants.
+// acquireBy acquires through the entry with that name in the catalog of grants.
 func (l Load) acquireBy(name string, s recipes.Recipes, o grants.Options) (func(context.Context) (grant, error), error) {
 	w := grants.Named(name)
 	e, err := w.Open(s, l.Path, o)
@@ -64,8 +64,8 @@ func (l Load) acquireBy(name string, s recipes.Recipes, o grants.Options) (func(
 // ErrBroken is matched by every [Violation].
 var ErrBroken = errors.New("the lock is broken")
 
-// Violation is the error of a load that found a broken promise of a lock or of another
-// recipe. The load then has no measurement.
+// Violation is the error of a load in which a lock or another recipe broke a promise. The load then
+// has no measurement.
 type Violation struct {
 	Promise string // such as "mutual exclusion" or "growing tokens"
 	Detail  string
@@ -76,8 +76,8 @@ func (v *Violation) Error() string { return fmt.Sprintf("%v: %s: %s", ErrBroken,
 // Is makes every violation match ErrBroken.
 func (v *Violation) Is(target error) bool { return target == ErrBroken }
 
-// guard checks mutual exclusion from inside the lock. A contender whose session has ended does not
-// hold, although it may not know yet: its machine was too busy, and the load ends with an error.
+// guard checks mutual exclusion from inside the lock. A contender whose session has ended no longer
+// holds the lock, even if a busy machine delays the notification. The load then ends with an error.
 //
 // Its fields are atomic. Under a broken lock two contenders are inside at once, and the
 // guard must report that instead of being a data race. Under a correct lock, the atomic
@@ -126,7 +126,8 @@ func (g *guard) leave() {
 	g.holder.Store(0)
 }
 
-// check returns a violation if fewer turns were counted inside the lock than were taken.
+// check returns a violation if the counter that holders increment is below the number of turns that
+// were taken.
 func (g *guard) check(taken int64) error {
 	if counted := g.turns.Load(); counted != taken {
 		return &Violation{"mutual exclusion",

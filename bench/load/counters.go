@@ -11,11 +11,11 @@ import (
 	"github.com/zkrecipes/zkrecipes/recipes"
 )
 
-// parallelism is how many sessions read their counters, or join a line for the first time, at
-// once: enough to hide round trips, and few enough not to overload the server.
+// parallelism is how many sessions at once read their counters or join a line for the first time.
+// It is large enough to hide round trips, and small enough not to overload the server.
 const parallelism = 32
 
-// quiet is how long no session may send anything before a line counts as at rest.
+// quiet is how long all sessions must send nothing before a line counts as at rest.
 const quiet = 20 * time.Millisecond
 
 // total adds up the counters of all sessions. For sessions in a plugin, each read is a call.

@@ -19,7 +19,7 @@
 //   - [Queue], [Barrier], [DoubleBarrier] and [Commit]: rounds of the recipes of those
 //     names, all sessions together.
 //
-// Three times have names of their own:
+// Three durations have names:
 //
 //   - wait: from the request (Acquire, Campaign) to the grant. It contains the turns of all
 //     contenders ahead. In an open load it counts from the scheduled time of the request.
@@ -39,9 +39,9 @@
 // # Checks
 //
 // A broken lock is fast, and must not win. Every grant is checked for mutual exclusion and
-// for a token that grows. In a failover, the session that was cut off must report its loss
-// before the next contender is granted, and so must a session that is lost in a timeline. If a check fails, the load returns a [Violation]
-// and no measurement.
+// for a token that grows. A session that is cut off in a failover, or lost in a timeline, must
+// report its loss before the next contender is granted. If a check fails, the load returns a
+// [Violation] and no measurement.
 package load
 
 import (

@@ -30,7 +30,7 @@ func sessions(t *testing.T, n int) []recipes.Client {
 	return all
 }
 
-// served is sessions with the server.
+// served opens n sessions with a new server, and returns both.
 func served(t *testing.T, n int) ([]recipes.Client, *zkserver.Server) {
 	t.Helper()
 	srv, dial := zktest.Piped(t)
@@ -176,7 +176,7 @@ func TestTheFirstContenderHeadsTheLine(t *testing.T) {
 	})
 }
 
-// A grant and the end of the load may cross, for example through a plugin.
+// A grant may arrive when the load has ended, for example through a plugin.
 func TestGrantsThatCrossTheEndAreReleased(t *testing.T) {
 	all, srv := served(t, 5)
 	for i := range all {
@@ -274,7 +274,7 @@ func TestHandoffDoesNotContainTheHold(t *testing.T) {
 			Workload: load.Drain, Recipe: load.Lock, Path: path, Hold: hold,
 			Sessions: sessions(t, 4),
 		})
-		// Three handoffs with two holds between them.
+		// The expected time has three handoffs with two holds between them.
 		if m.Elapsed != 2*hold {
 			t.Errorf("elapsed %v; want two holds of %v", m.Elapsed, hold)
 		}
@@ -367,7 +367,7 @@ func TestLostSessionEndsTheLoad(t *testing.T) {
 	_, err := load.Load{
 		Workload: load.Drain, Recipe: load.Election, Path: path, Sessions: all,
 		Begin: func(ctx context.Context) error {
-			for _, s := range slices.Backward(all) { // the holder's last, so that no other contender is granted
+			for _, s := range slices.Backward(all) { // closes the holder's session last, so that no other contender is granted
 				s.Close(ctx)
 			}
 			return nil

@@ -25,11 +25,11 @@ type Measurement struct {
 	Elapsed time.Duration
 	// Wait, Handoff and Service are the times of the package comment, in nanoseconds.
 	//
-	// Wait has the requests of the measured part. A drain has none, except of a single
-	// contender. In an open load a wait counts from the intended start, so that late starts
+	// Wait has one value for each request of the measured part. A drain has none, unless it has a
+	// single contender. In an open load a wait counts from the intended start, so that late starts
 	// of the load do not hide waits.
 	//
-	// Handoff has the grants to contenders that were in line when the holder before them
+	// Handoff has one value for each grant to a contender that was in line when the previous holder
 	// asked to leave. A single contender has none.
 	Wait    *hdrhistogram.Histogram `json:"-"`
 	Handoff *hdrhistogram.Histogram `json:"-"`
@@ -58,7 +58,7 @@ type Measurement struct {
 
 // Warm is the outcome of a warm-up.
 type Warm struct {
-	// Took is, in a line of one process, from the first grant to the beginning of the
+	// In a line of one process, Took is the time from the first grant to the beginning of the
 	// measured part. For other loads it is Load.Warmup, or 0 if they have no warm-up.
 	Took time.Duration
 	// Steady is false if the warm-up ended at its longest duration, or did not check.

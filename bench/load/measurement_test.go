@@ -66,7 +66,7 @@ func grants(tokens ...recipes.Token) load.Measurement {
 
 func TestHandoffsOfASharedLineAreThoseWithinAProcess(t *testing.T) {
 	sum := must.Get(load.Drain.Merge([]load.Measurement{grants(1, 2, 5), grants(3, 4, 6, 7)}))(t)
-	// 1-2, 3-4 and 6-7.
+	// The handoffs within one process are 1-2, 3-4 and 6-7.
 	if sum.Operations != 6 || sum.Handoff.TotalCount() != 3 || sum.Handoff.Max()/1e4 != 50 {
 		t.Errorf("%d operations, %d handoffs, the longest %v; want 6, 3 of half a millisecond", sum.Operations, sum.Handoff.TotalCount(), time.Duration(sum.Handoff.Max()))
 	}

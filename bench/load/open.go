@@ -27,7 +27,7 @@ type open struct {
 	Load
 	contenders  []contender
 	guard       guard
-	sharedGuard *sharedGuard // checks instead of guard, if several can hold
+	sharedGuard *sharedGuard // replaces guard if several contenders can hold at once
 	turns       atomic.Int64
 	waiting     atomic.Int64
 }
@@ -168,7 +168,7 @@ func (o *open) leaving(c contender) {
 	o.guard.leave()
 }
 
-// pacer returns, one a call, the intended starts of an open load, counted from its beginning.
+// pacer returns the intended starts of an open load, one for each call, counted from its beginning.
 // It does not sleep.
 type pacer func() time.Duration
 

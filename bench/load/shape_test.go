@@ -7,7 +7,7 @@ import (
 
 func TestWarmupEndsWhenThreeWindowsAgree(t *testing.T) {
 	w := warmup{shortest: 400 * time.Millisecond}
-	// A turn every 10 ms from 300 ms on, every 30 ms before: windows of 100 ms.
+	// There is a turn every 30 ms until 300 ms, and then every 10 ms. A window takes 100 ms.
 	var at time.Duration
 	var turns int64
 	for !w.done(at, turns) {

@@ -216,8 +216,8 @@ func (l Load) many(ctx context.Context) (Measurement, error) {
 	return merge(parts), nil
 }
 
-// meeting returns a function with which n lines wait for each other, once. The last one that
-// arrives calls then, and all return its error.
+// meeting returns a function with which n lines wait for each other, once. The last line to arrive
+// calls the function then, and all lines return the error of that call.
 func meeting(n int, then func(context.Context) error) func(context.Context) error {
 	var missing atomic.Int64
 	missing.Store(int64(n))

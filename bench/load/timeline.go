@@ -135,10 +135,10 @@ func (t *timed) reopen(ctx context.Context, i int) (recipes.Client, error) {
 	}
 }
 
-// seated takes turns with one session. It returns an error in any case.
+// seated takes turns with one session. It always returns an error.
 func (t *timed) seated(ctx context.Context, s *seat, session recipes.Client) (err error) {
 	t.mu.Lock()
-	if t.holder == s { // it was lost, and no other contender has been granted since
+	if t.holder == s { // this hold was lost, and no other contender has been granted since
 		t.holder, t.left = nil, -1
 	}
 	s.session = session
@@ -195,7 +195,7 @@ func (t *timed) granted(s *seat, token recipes.Token, asked, granted time.Durati
 		return &Violation{"growing tokens", fmt.Sprintf("contender %d was granted with token %d after token %d", s.id, token, t.token)}
 	}
 	handoff := time.Duration(-1)
-	if t.left > s.joined { // of a lost holder it is negative
+	if t.left > s.joined { // after a lost holder, t.left is negative
 		handoff = max(0, granted-t.left)
 	}
 	t.holder, t.token = s, token
@@ -301,8 +301,8 @@ func (t *timed) faults(ctx context.Context) error {
 	return failed
 }
 
-// kill kills a server, and starts it again later, at the latest when the timeline is over. Then
-// back gets an element.
+// kill kills a server, and starts it again later, at the latest when the timeline is over. It then
+// sends to back.
 func (t *timed) kill(ctx context.Context, fault timeline.Fault, server timeline.Server, back chan<- error) error {
 	n := t.series.Fault(t.now(), fault)
 	if err := server.Kill(); err != nil {

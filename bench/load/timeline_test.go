@@ -20,7 +20,7 @@ import (
 
 const (
 	timelineHold    = 50 * time.Millisecond                // 20 grants a second
-	timelineLength  = 20*time.Second - 10*time.Millisecond // no grant comes at its end
+	timelineLength  = 20*time.Second - 10*time.Millisecond // no grant comes at the end of the timeline
 	timelineTimeout = 3 * time.Second                      // of its sessions
 )
 
@@ -29,8 +29,8 @@ const (
 type timelines struct {
 	load.Load
 	srv      *zkserver.Server
-	all      []recipes.Client // as they are now
-	mu       sync.Mutex       // of what follows, and of the elements of all
+	all      []recipes.Client // the current sessions, by number
+	mu       sync.Mutex       // guards the fields below, and the elements of all
 	opened   []recipes.Client // all sessions, in order
 	reopened []int
 	refused  int // how many times Reopen fails
@@ -186,7 +186,7 @@ func TestFaultsThatComeTooLateAreMissed(t *testing.T) {
 		server := x.Server
 		x.Server = func(ctx context.Context, v timeline.Victim) (timeline.Server, error) {
 			if v == timeline.Follower {
-				<-ctx.Done() // as without a majority
+				<-ctx.Done() // like a cluster without a majority
 				return nil, ctx.Err()
 			}
 			return server(ctx, v)

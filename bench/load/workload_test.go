@@ -46,8 +46,9 @@ func removeHolder(srv *zkserver.Server, s recipes.Client) {
 
 func TestFailoverFindsABrokenLock(t *testing.T) {
 	for _, n := range []int{2, 5} {
-		// With the defect from the start, all contenders hold at once. With the defect from the
-		// kill on, two of the four survivors do. With two contenders there is only one survivor.
+		// If the defect exists from the start, all contenders hold at once. If it exists only after
+		// the kill, two of the four survivors hold at once. With two contenders there is only one
+		// survivor.
 		for _, first := range []bool{true, false} {
 			synctest.Test(t, func(t *testing.T) {
 				all, srv := served(t, n)
@@ -61,7 +62,7 @@ func TestFailoverFindsABrokenLock(t *testing.T) {
 					Aftermath: time.Second,
 					Kill: func(ctx context.Context, i int) error {
 						err := all[i].Close(ctx)
-						if synctest.Wait(); !first { // the next one holds
+						if synctest.Wait(); !first { // the next contender holds
 							removeHolder(srv, all[1-min(i, 1)])
 						}
 						return err
@@ -195,7 +196,7 @@ func TestCycleIsFair(t *testing.T) {
 			Workload: load.Cycle, Recipe: load.Lock, Strategy: recipes.Predecessor, Path: path,
 			Sessions: sessions(t, 4), Duration: 40 * time.Millisecond, Hold: time.Millisecond,
 		})
-		// 41 handoffs: the last is the first after the duration.
+		// There are 41 handoffs, because the first one after the duration is the last that counts.
 		if least, most := slices.Min(m.Turns), slices.Max(m.Turns); len(m.Turns) != 4 || least != 10 || most != 11 {
 			t.Errorf("turns %v; want 10 each, and one more for one", m.Turns)
 		}
@@ -282,8 +283,8 @@ func (freeShared) AcquireWrite(context.Context) (recipes.SharedHold, error) { re
 func (freeHold) Token() recipes.Token          { return 1 }
 func (freeHold) Release(context.Context) error { return nil }
 
-// TestReplayChecksHoldersTogether: a semaphore may have as many as permits, and a shared lock readers
-// or one writer.
+// TestReplayChecksHoldersTogether: a semaphore may have as many holders as permits, and a shared
+// lock any readers or one writer.
 func TestReplayChecksHoldersTogether(t *testing.T) {
 	hold := func(reads ...bool) (all []load.Acquisition) {
 		for _, r := range reads {

@@ -38,7 +38,7 @@ func (r Record) Metrics() []benchfmt.Value {
 	r.speed(&m)
 	m.percentiles(unit.HandoffP50, unit.HandoffP99, r.Handoff)
 	m.percentiles(unit.WaitP50, unit.WaitP99, r.Wait)
-	if r.Workload != load.Timeline { // it has no counters
+	if r.Workload != load.Timeline { // a timeline has no counters
 		r.costs(&m)
 	}
 	r.fairness(&m)

@@ -28,7 +28,7 @@ import (
 	"github.com/zkrecipes/zkrecipes/internal/unit"
 )
 
-// againstUnits are the units to compare. With more of them, each would need more trials. The
+// againstUnits are the units to compare. With more units, each of them would need more trials. The
 // records have all units.
 var againstUnits = []string{unit.Time, unit.HandoffP50, unit.HandoffP99, unit.ServiceP50}
 
@@ -173,8 +173,8 @@ func (b build) run(ctx context.Context, args []string) (record.Run, error) {
 	child.Stderr = &said
 	child.Cancel = func() error { return child.Process.Signal(os.Interrupt) }
 	child.WaitDelay = endTime
-	// At a terminal an interrupt would reach the build twice, and the second one kills it. In
-	// a process group of its own it gets only that of Cancel.
+	// An interrupt at a terminal would reach the build twice, and the second one would kill it. In
+	// its own process group it gets only the interrupt that Cancel sends.
 	ensemble.BindToParent(child)
 	runtime.LockOSThread() // until the build has ended: see BindToParent
 	defer runtime.UnlockOSThread()

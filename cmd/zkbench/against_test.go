@@ -134,7 +134,8 @@ var difference = regexp.MustCompile(`(?m) (better|WORSE)$`)
 // ofAPair are flags for short trials, which are long enough for hundreds of operations.
 var ofAPair = strings.Fields("-embedded -quiet -recipe lock -workload cycle -strategy handoff -contenders 10 -duration 300ms -warmup 50ms")
 
-// verdicts runs a build against another, in ZKRECIPES_PAIRS (20) pairs, and returns its verdicts.
+// verdicts compares one build with another, in ZKRECIPES_PAIRS (20) pairs, and returns the
+// verdicts.
 func verdicts(t *testing.T, self, against string) string {
 	t.Helper()
 	args := append([]string{"run", "-count=" + cmp.Or(os.Getenv("ZKRECIPES_PAIRS"), "20"), "-against=" + against}, ofAPair...)

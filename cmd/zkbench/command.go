@@ -24,8 +24,8 @@ type command struct {
 	check          func(record.Record) []string // for tests: why a trial is invalid, instead of the limits
 }
 
-// parse parses the flags of the verb after which flags is named. An error comes from exit.Usage, or
-// flag.ErrHelp after it has written the help to stdout.
+// parse parses the flags of a verb. The name of flags is the verb. An error comes from exit.Usage,
+// or flag.ErrHelp after it has written the help to stdout.
 func (c command) parse(flags *flag.FlagSet, help string, args []string) error {
 	flags.SetOutput(io.Discard)
 	err := flags.Parse(args)

@@ -19,7 +19,7 @@ import (
 type history struct {
 	runs     []record.Run
 	have     map[string]int  // valid records of the file, by name
-	failed   map[string]int  // trials of combinations without a valid one, by name
+	failed   map[string]int  // trials of each combination that has no valid one, by name
 	reported map[string]bool // combinations that were reported as left out
 	ceiling  ceiling
 }
@@ -128,8 +128,8 @@ func (c *ceiling) fastestTrials(of record.Record) map[int]time.Duration {
 // tooLong returns how long a trial is expected to take, and whether that is longer than the
 // limit. The expected time is that of the fastest such trial, if there was one. Otherwise it
 // follows from the two largest lines below it, by the power law through them, with a power
-// from one to three. The herd is cubic: as many handoffs as contenders, each with as many
-// listings, each as long. Workloads that run for a given time, and failovers, need not grow:
+// from one to three. The time of a herd of n grows with the cube of n: it makes n handoffs, each
+// with n listings of n names. Workloads that run for a given time, and failovers, need not grow:
 // their power is at least zero. A trial with an unknown time is not too long.
 func (c *ceiling) tooLong(r record.Record) (expected time.Duration, yes bool) {
 	took := c.fastestTrials(r)

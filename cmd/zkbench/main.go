@@ -48,8 +48,8 @@ func (c command) process() int {
 	}
 	// The first interrupt ends the run and keeps the results so far. It also restores the
 	// default, so that a second one kills. A terminal that closes counts as an interrupt,
-	// except under nohup. It sends SIGHUP twice, through the shell and when the shell has
-	// ended, so SIGHUP is ignored after the first.
+	// except under nohup. A terminal that closes sends SIGHUP twice, through the shell and when the
+	// shell has ended, so SIGHUP is ignored after the first.
 	interrupts := []os.Signal{os.Interrupt, syscall.SIGTERM}
 	if !signal.Ignored(syscall.SIGHUP) {
 		interrupts = append(interrupts, syscall.SIGHUP)

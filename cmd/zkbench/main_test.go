@@ -131,7 +131,7 @@ func over(stdout, stderr io.Writer, open recipes.Opener) command {
 	}}
 }
 
-// with opens sessions that wrap changes.
+// with opens sessions, and returns what wrap makes of them.
 func with(wrap func(recipes.Client) recipes.Client, open recipes.Opener) recipes.Opener {
 	return func(ctx context.Context, cfg recipes.SessionConfig) (recipes.Client, error) {
 		s, err := open(ctx, cfg)
@@ -212,7 +212,8 @@ func TestLostServerFailsTheRun(t *testing.T) {
 	}
 }
 
-// TestNothingIsPrintedThatATerminalActsUpon: whatever servers, files and arguments contain.
+// TestNothingIsPrintedThatATerminalActsUpon: servers, files and arguments contain control
+// characters.
 func TestNothingIsPrintedThatATerminalActsUpon(t *testing.T) {
 	const hostile = "ESCAPED\x1bc\x1bPx\x1b\\\u009b2J\x9b2J\r\x7f\x00\u202e\u2066\u2028\xff"
 	gone := func(context.Context, recipes.SessionConfig) (recipes.Client, error) {

@@ -24,7 +24,7 @@ func (s planSettings) answers(w io.Writer, models []fitted) bool {
 	answered := true
 	for _, question := range []struct {
 		asked   bool
-		needsAt string // the refusal without -at; "" if it needs none
+		needsAt string // why -at is needed; "" if it is not
 		answer  func(io.Writer, []fitted) bool
 	}{
 		{s.p99 > 0, "", s.answerMosts},
@@ -310,7 +310,7 @@ func (s planSettings) answerLines(w io.Writer, runs []record.Run) bool {
 		return false
 	}
 	for _, g := range groups {
-		levels := map[int]report.Level{} // by the number of lines
+		levels := map[int]report.Level{} // key: the number of lines
 		for _, r := range g.Records {
 			levels[r.Lines] = report.Level{Trials: append(levels[r.Lines].Trials, r)}
 		}

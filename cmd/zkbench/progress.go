@@ -81,7 +81,7 @@ type progress struct {
 	now       int // contenders of the current trial
 	began     time.Time
 	left, ran int           // contenders of the trials that are left, and of those that have run
-	took      time.Duration // by those that have run
+	took      time.Duration // how long the trials took that have run
 }
 
 // sayEvery is the time between two lines of progress. A trial may take longer.
@@ -101,7 +101,7 @@ func (c command) newProgress(trials []bench.Trial) *progress {
 			progressbar.OptionShowCount(),
 			progressbar.OptionFullWidth(),
 			progressbar.OptionClearOnFinish(),
-			progressbar.OptionSetPredictTime(false), // it assumes that all trials take the same time
+			progressbar.OptionSetPredictTime(false), // the library's prediction assumes that all trials take the same time
 			progressbar.OptionSetRenderBlankState(true),
 		)
 	}

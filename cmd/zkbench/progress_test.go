@@ -33,7 +33,7 @@ func TestOutputDependsOnItsReader(t *testing.T) {
 		args      []string
 		results   bool
 		said      bool
-		least     int // of the longest line of the table; 0: there is none
+		least     int // width of the longest line of the table; 0: there is no table
 		atMost    int
 		leavesOut bool
 	}{

@@ -254,7 +254,7 @@ func TestABadAuditOpensNoSession(t *testing.T) {
 	}
 }
 
-// A replay that starts its acquisitions late says so, and so does one whose acquisitions are not granted.
+// A replay says so if it starts its acquisitions late, or if they are not granted.
 func TestAReplayThatDoesNotKeepUpSaysSo(t *testing.T) {
 	c := over(new(strings.Builder), new(strings.Builder), zookeeper.Open)
 	c.check = func(r record.Record) []string { return []string{"late"} }
@@ -283,8 +283,8 @@ func TestTimesOfSamples(t *testing.T) {
 	}
 }
 
-// TestScheduleOfAReplay: arrivals every 10 ms, at twice the speed, for 12 ms, by two sessions. Each hold
-// is shorter by production's handoff.
+// TestScheduleOfAReplay: arrivals that were 10 ms apart are played at twice the speed for 12 ms, by
+// two sessions. Each hold is shortened by production's handoff.
 func TestScheduleOfAReplay(t *testing.T) {
 	l := must.Get(readAudit(madeAudit(t, "lock", 5), "/"))(t)
 	ms := time.Millisecond
@@ -302,7 +302,7 @@ func TestScheduleOfAReplay(t *testing.T) {
 			t.Errorf("%+v: %+v, %d sessions, %v; want %+v", c.s, p.acquisitions, r.sessions, r.length, c.want)
 		}
 	}
-	// A semaphore is left out, and so is the time before the other lines begin.
+	// A semaphore, and the time before the other lines begin, are left out.
 	early := *l.Paths[0]
 	early.Kind, early.Permits, early.Acquisitions = "semaphore", 0, slices.Clone(early.Acquisitions)
 	early.Acquisitions[0].At = early.Acquisitions[0].At.Add(-time.Hour)

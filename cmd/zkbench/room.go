@@ -24,9 +24,9 @@ func (s settings) connections() int {
 }
 
 // openFiles is how many files the experiment needs at once in this process. A session needs one
-// file. An embedded server needs another one for it, a relay two, and the relay of a failover
-// or of -fault holder three, because it listens for that session only. The plugin or the relay process needs as
-// many.
+// file. For each session, an embedded server needs another file, and a relay needs two. The relay
+// of a failover or of -fault holder needs three, because it listens for that session only. The
+// plugin or the relay process needs as many.
 func (s settings) openFiles() int {
 	each := 1
 	if s.Inside() {

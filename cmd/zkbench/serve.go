@@ -65,7 +65,7 @@ func (c command) serveVerb(ctx context.Context, args []string) (err error) {
 	end := &exit.Cleanup{}
 	defer end.Run(&err)
 	var addrs []string
-	var serve func() error // until a server has ended
+	var serve func() error // blocks until a server has ended
 	if w.Ensemble > 0 {
 		srv, err := servers.StartEnsemble(ctx, w.Ensemble, end)
 		if err != nil {

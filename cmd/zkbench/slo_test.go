@@ -29,7 +29,8 @@ func planted(srv *zkserver.Server) func(recipes.Client) recipes.Client {
 	return func(s recipes.Client) recipes.Client {
 		return zktest.Hooked{Client: s, Acquire: func(ctx context.Context, l recipes.Lock) (recipes.Hold, error) {
 			hold, err := l.Acquire(ctx)
-			// A little less, because a histogram rounds. By then the last holder is in line again.
+			// A little less than a millisecond, because a histogram rounds. By the end of this
+			// sleep the last holder is in line again.
 			time.Sleep(900 * time.Microsecond)
 			time.Sleep(time.Duration(len(zktest.Layout(srv, l.Path()))-1) * time.Millisecond)
 			return hold, err

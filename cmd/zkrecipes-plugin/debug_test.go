@@ -57,7 +57,7 @@ func debugged(t *testing.T) handshake.Reattach {
 	panic("unreachable")
 }
 
-// grpcurl and similar tools need both.
+// grpcurl and similar tools need reflection and the health service.
 func TestHealthAndReflectionAreServed(t *testing.T) {
 	r := debugged(t)
 	target := r.Address

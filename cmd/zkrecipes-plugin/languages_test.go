@@ -233,13 +233,13 @@ func TestOncePerWithAHostInPython(t *testing.T) {
 		t.Errorf("the host has %s; in Go it is %v", counted, early)
 	}
 	f.server.SetClock(0)
-	inPython("not due") // it starts the period again
+	inPython("not due") // this call starts the period again
 	if early := inGo(); early == nil || early.Back != 0 {
 		t.Errorf("after the clock was set back: %+v", early)
 	}
 	must.Do(t, input.Close())
 	line("exit code 0")
-	line("") // the end: it has removed its files
+	line("") // the end: the host has removed its files
 }
 
 func (f foreign) open() recipes.Client {

@@ -80,7 +80,7 @@ func session(t *testing.T, level hclog.Level, certificate, key []byte) (log, fai
 	} {
 		c := cfg
 		change(&c)
-		ctx, cancel := context.WithTimeout(t.Context(), time.Second) // subject: the session cannot be opened
+		ctx, cancel := context.WithTimeout(t.Context(), time.Second) // the subject of the test: the session cannot be opened
 		other, err := p.Open(ctx, c)
 		if err == nil { // only the server notices some of them
 			err = other.Close(t.Context())

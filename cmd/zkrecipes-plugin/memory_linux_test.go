@@ -50,7 +50,7 @@ func TestWaitingSessionsTakeLittleMemory(t *testing.T) {
 		mostPlugin = 66 // KiB of resident memory for a session, including shared pages; 59 or 60 on a quiet machine
 		mostHost   = 48
 	)
-	defer debug.SetGCPercent(debug.SetGCPercent(100)) // a host's; leaktest has changed it
+	defer debug.SetGCPercent(debug.SetGCPercent(100)) // the collector's setting in a host; leaktest has changed it
 	p := must.Get(host.Launch(t.Context(), host.Config{Path: built(t), StartTimeout: watchdog.Patience}))(t)
 	var waiting, joined sync.WaitGroup
 	defer waiting.Wait()

@@ -47,7 +47,8 @@ func grantsNoTime(t *testing.T) string {
 	return l.Addr().String()
 }
 
-// One wrong server once ended the plugin, with all sessions of the host, those at other servers too.
+// One wrong server once ended the plugin, and so all sessions of the host, even those at other
+// servers.
 func TestAWrongServerCostsOnlyItsAttempts(t *testing.T) {
 	s := must.Get(zkserver.Listen(zkserver.Config{}))(t)
 	defer s.Close()

@@ -59,7 +59,7 @@ func tree(t *verb.Tool) complete.Command {
 type commandLine struct {
 	words  []string // without quotes; the last one is completed
 	quoted bool     // the last word has a quote, so quoting its completion is not certain
-	begin  int      // where the part that bash treats as the last word begins in the last word
+	begin  int      // offset in the last word at which the word of bash begins
 }
 
 // typed splits a line as a shell does. It expands nothing.

@@ -16,13 +16,13 @@ import (
 	"github.com/zkrecipes/zkrecipes/internal/testing/watchdog"
 )
 
-// TestAShellInsertsNamesQuoted: a znode's name that is completed by TAB is one argument with
-// these bytes, whatever it contains, and the shell runs nothing of it.
+// TestAShellInsertsNamesQuoted: whatever a znode's name contains, TAB completes it to one argument
+// with exactly these bytes. The shell runs no part of it.
 func TestAShellInsertsNamesQuoted(t *testing.T) {
 	for shell, run := range map[string]struct {
 		args  []string
 		setup string
-		names []string // more names, as they are typed
+		names []string // beginnings of names, as a user types them
 	}{
 		"bash": {[]string{"bash", "--norc", "--noprofile", "-i"}, `source <(zkrecipes completion bash)`, []string{`\h`, `u:`, `h\ `, `a\;to`}},
 		"zsh":  {[]string{"zsh", "-f", "-i"}, `setopt interactivecomments; autoload -Uz compinit; compinit -u -D; eval "$(zkrecipes completion zsh)"`, []string{`h\ `, `a\;to`}},
@@ -54,8 +54,8 @@ func TestAShellInsertsNamesQuoted(t *testing.T) {
 					t.Errorf("%q is completed as %q, want %q", begin, got, want)
 				}
 			}
-			// The shells differ in how they complete after an open quote. They run nothing. If the
-			// completion has closed the quote, the closing one here is in a comment.
+			// The shells differ in how they complete after an open quote, but they run nothing. If
+			// the completion has closed the quote, the closing quote of this line is in a comment.
 			for _, quote := range []string{`'`, `"`} {
 				for _, name := range hostileNames[:5] {
 					s.run("zkrecipes contenders " + quote + "/" + string([]rune(name)[:1]) + "\t #" + quote)
@@ -77,7 +77,7 @@ func TestAShellInsertsNamesQuoted(t *testing.T) {
 type shell struct {
 	t         *testing.T
 	dir       string
-	arguments string // the file with those of the last zkrecipes
+	arguments string // the file with the arguments of the last zkrecipes
 	terminal  *os.File
 	seen      *terminalOutput
 }

@@ -20,7 +20,7 @@ import (
 type listed struct {
 	names  []string
 	after  time.Duration // delay of an answer
-	end    time.Duration // how long Close takes, even if its context ends before
+	end    time.Duration // how long Close takes, even if its context ends earlier
 	closed bool
 }
 
@@ -43,7 +43,7 @@ func (s listedSession) Children(ctx context.Context, _ string) ([]string, error)
 	}
 }
 
-// TestPathIsCompletedFromTheServers: only if they answer in time.
+// TestPathIsCompletedFromTheServers: paths are completed only if the servers answer in time.
 func TestPathIsCompletedFromTheServers(t *testing.T) {
 	t.Setenv("ZKRECIPES_CONFIG", "")
 	t.Setenv("HOME", filepath.Join(t.TempDir(), "home"))

@@ -64,7 +64,7 @@ Flags:
 zkrecipes VERB -h explains a verb on one screen, zkrecipes help VERB with all rules and flags.`
 }
 
-// explain prints the long help of the verb of these words, or without words that of the tool,
+// explain prints the long help of the verb that these words name, or of the tool if there are none,
 // and returns the exit code. It runs nothing, whatever follows the verb.
 func explain(t *verb.Tool, words []string, commands map[string]cli.CommandFactory) int {
 	if len(words) == 0 {

@@ -125,8 +125,7 @@ func commands(t *verb.Tool) map[string]cli.CommandFactory {
 }
 
 // separate inserts "--" after the verb, which ends the library's own flags. Without it, the
-// library would read an element "-h" as a flag: nothing would be put, and the exit code would
-// be 0.
+// library would read an element "-h" as a flag. It would put nothing, and return exit code 0.
 func separate(args []string) []string {
 	for words := 1; words <= min(2, len(args)); words++ {
 		name := strings.Join(args[:words], " ")

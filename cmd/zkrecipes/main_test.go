@@ -82,8 +82,8 @@ func patiently(args []string) int {
 	}
 }
 
-// TestBinariesOfOneBuildStartWithoutAWarning: even if they were built without a commit, as from
-// a tarball. A plugin of another build causes a warning with advice.
+// TestBinariesOfOneBuildStartWithoutAWarning: this holds even if they were built without a commit,
+// as from a tarball. A plugin of another build causes a warning with advice.
 func TestBinariesOfOneBuildStartWithoutAWarning(t *testing.T) {
 	if runtime.GOOS == "windows" {
 		t.Skip("on Windows the mode does not show who may change the plugin")

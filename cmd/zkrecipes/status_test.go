@@ -26,7 +26,7 @@ func request(ts *testscript.TestScript, method, file, path string) (code, body s
 	})
 	r, err := http.NewRequest(method, at+path, nil)
 	ts.Check(err)
-	r.Close = true // no connection is left to a server that ends
+	r.Close = true // a server that ends leaves no connection behind
 	response, err := http.DefaultClient.Do(r)
 	if err != nil {
 		return "gone", err.Error()

@@ -103,8 +103,8 @@ func (s *suspended) suspend(send func()) {
 
 func (s *suspended) sigtstp() { s.Helper(); s.signal(syscall.SIGTSTP) }
 
-// TestASuspendedToolSuspendsItsCommand: even if the command ignores SIGTSTP. When zkrecipes
-// continues, so does the command.
+// TestASuspendedToolSuspendsItsCommand: it does so even if the command ignores SIGTSTP. When
+// zkrecipes continues, the command continues too.
 func TestASuspendedToolSuspendsItsCommand(t *testing.T) {
 	for name, args := range map[string][]string{
 		"lock":         {"lock", "/l", "--", "sh", "-c", ticks},
@@ -165,8 +165,8 @@ func TestContinueRightAfterSuspend(t *testing.T) {
 	s.await("the command is continued", func() bool { s.works(); return !stopped(s.tool.Process.Pid) })
 }
 
-// TestAToolThatNoShellCanContinueRunsOn: and so does its command, because the system does
-// not stop a process in an orphaned process group.
+// TestAToolThatNoShellCanContinueRunsOn: tool and command continue, because the system does not
+// stop a process in an orphaned process group.
 func TestAToolThatNoShellCanContinueRunsOn(t *testing.T) {
 	t.Parallel()
 	const command = `trap ': >suspended' TSTP; trap ': >after' USR1; ` + ticks

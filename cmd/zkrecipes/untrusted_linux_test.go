@@ -27,8 +27,8 @@ import (
 	"github.com/zkrecipes/zkrecipes/recipes"
 )
 
-// untrustedCalls are calls of each verb. In each the fields are the arguments, and {NAME} is one
-// of untrustedWorld.
+// untrustedCalls are calls of each verb. The fields of a call are the arguments, and {NAME} stands
+// for the entry of that name in untrustedWorld.
 var untrustedCalls = map[string][]string{
 	"audit":            {"/ {LOGS}", "-holds /l {LOGS}", "-html {PAGE} / {LOGS}", "-writes {WRITES} / {LOGS}", "/ {NONE}"},
 	"barrier remove":   {"/b"},
@@ -75,7 +75,7 @@ var untrustedCalls = map[string][]string{
 	"upgrade-plugin":   {"4711", "-all"},
 }
 
-// stored are the calls that write stored bytes as they are, except to a terminal.
+// stored maps the calls that write stored bytes unchanged, except to a terminal, to these bytes.
 var stored = map[string]string{
 	"config get /c k": untrustedBytes, "names lookup /n x": untrustedBytes, "queue peek /q": untrustedBytes,
 	"queue take /q": untrustedBytes, "queue take -try -newline /q": untrustedBytes + "\n", "queue take -dialect kazoo /q": untrustedBytes,
@@ -114,10 +114,10 @@ func TestNoVerbPrintsWhatATerminalActsUpon(t *testing.T) {
 			if len(calls) == 0 {
 				t.Fatal("untrustedCalls has no call of this verb")
 			}
-			heard := v.Name == "completion" // which receives nothing untrusted
+			heard := v.Name == "completion" // completion receives nothing untrusted
 			for _, line := range calls {
 				if v.Name == "doctor" {
-					for mode := range doctored { // with a plugin process, which takes a second
+					for mode := range doctored { // starts a plugin process, which takes a second
 						heard = world.run(t, v, mode, "-chroot /"+mode+" "+line, &untrusted{}, outputs[:map[bool]int{false: 1, true: 2}[mode == "answers"]]...) || heard
 					}
 					continue
@@ -127,7 +127,7 @@ func TestNoVerbPrintsWhatATerminalActsUpon(t *testing.T) {
 					continue
 				}
 				joins := v.Name == "group join" || v.Name == "names register"
-				if joins && !strings.Contains(line, " -- ") { // it stays until a loss
+				if joins && !strings.Contains(line, " -- ") { // the member stays until a loss
 					heard = world.run(t, v, "answers, until a loss", line, &untrusted{text: untrustedText, lost: true}, outputs...) || heard
 				} else {
 					heard = world.run(t, v, "answers", line, &untrusted{text: untrustedText}, outputs...) || heard
@@ -239,7 +239,7 @@ func untrustedLog() []byte {
 // local are the verbs that open no session.
 var local = map[string]bool{"audit": true, "completion": true, "init": true, "upgrade-plugin": true}
 
-// outputs are how a verb prints.
+// outputs are the forms in which a verb prints.
 var outputs = []string{"text", "json", "terminal"}
 
 // run calls a verb with each of the outputs, and checks what it prints. It reports whether the verb
@@ -275,7 +275,7 @@ func (w untrustedWorld) run(t *testing.T, v verb.Verb, what, line string, u *unt
 			}
 		}
 		if output == "terminal" {
-			harmless(t, call, stdout) // and stderr
+			harmless(t, call, stdout) // contains stderr too
 		} else {
 			harmless(t, call+": stdout", stdout)
 			harmless(t, call+": stderr", stderr)
@@ -346,7 +346,7 @@ func harmless(t *testing.T, what, text string) {
 	}
 }
 
-// TestTopShowsNoControls: on the screen of a terminal.
+// TestTopShowsNoControls: the screen of a terminal shows no control characters.
 func TestTopShowsNoControls(t *testing.T) {
 	w := newUntrustedWorld(t)
 	for mode := range doctored {

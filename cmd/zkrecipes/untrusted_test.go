@@ -38,8 +38,8 @@ func controls() string {
 type untrusted struct {
 	recipes.Client
 	text   string // in each string and error
-	err    error  // of each request of a recipe
-	opens  error  // of the first Open; later ones fail in any case
+	err    error  // the error of each request of a recipe
+	opens  error  // the error of the first Open; later ones always fail
 	lost   bool   // grants are lost
 	runs   bool   // but only when the command runs
 	waits  bool   // locks are acquired only after the wait queue was read
@@ -495,14 +495,15 @@ func (l untrustedLatch) Count(context.Context) (int64, error)     { return 1, l.
 func (l untrustedLatch) CountDown(context.Context) (int64, error) { return 1, l.err }
 func (l untrustedLatch) Wait(context.Context) error               { return l.err }
 
-// doctored are what doctor finds, by the chroot of the sessions.
+// doctored maps the chroot of a session to what doctor finds there.
 var doctored = map[string]*untrusted{
 	"answers": {text: untrustedText},
 	"errors":  {text: untrustedText, err: errors.New(untrustedText)},
 	"refusal": {text: untrustedText, opens: fmt.Errorf("%w: %s", recipes.ErrAuthFailed, untrustedText)},
 }
 
-// openDoctored is the plugin of doctor and top. It writes hostile text to its log.
+// openDoctored opens the sessions of the plugin that doctor and top use. It writes hostile text to
+// its log.
 func openDoctored(_ context.Context, cfg recipes.SessionConfig) (recipes.Client, error) {
 	fmt.Fprintln(os.Stderr, untrustedBytes)
 	u := doctored[strings.TrimPrefix(cfg.Chroot, "/")]

@@ -114,7 +114,7 @@ func TestUpgradePlugin(t *testing.T) {
 		t.Errorf("the leader was elected again: %q", terms)
 	}
 
-	must.Do(t, consumer.Process.Kill()) // its socket stays
+	must.Do(t, consumer.Process.Kill()) // the socket of the killed process stays
 	_ = consumer.Wait()
 	u.upgrade(1, fmt.Sprint(consumer.Process.Pid))
 	u.upgrade(0, "-all") // skips the other process that was killed

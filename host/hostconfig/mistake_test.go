@@ -115,7 +115,7 @@ func TestMistakesInVariables(t *testing.T) {
 	}
 }
 
-// TestFileThatIsNoText: Load reports one mistake, and not one for each byte.
+// TestFileThatIsNoText: Load reports one mistake, not one for each byte.
 func TestFileThatIsNoText(t *testing.T) {
 	dir := alone(t)
 	for name, content := range map[string]string{

@@ -216,7 +216,8 @@ func (a *auditor) repeated(h txnlog.Header) error {
 	return nil
 }
 
-// loadBefore loads the state before a transaction that does not follow the one before it.
+// loadBefore loads a snapshot of the state before a transaction that does not follow the previous
+// one.
 func (a *auditor) loadBefore(files *txnlog.Files, next int64) error {
 	if a.last >= 0 {
 		a.gap("no transactions from 0x%x to 0x%x: their logs are missing, or the leader has sent a snapshot instead", a.last+1, next-1)
@@ -245,7 +246,7 @@ func (a *auditor) loadBefore(files *txnlog.Files, next int64) error {
 	return nil
 }
 
-// load loads a snapshot. What later transactions have created is left to them.
+// load loads a snapshot. It skips znodes that later transactions have created.
 func (a *auditor) load(f *txnlog.File) error {
 	r, err := os.Open(f.Name)
 	if err != nil {
@@ -260,9 +261,9 @@ func (a *auditor) load(f *txnlog.File) error {
 		path    string
 		data    []byte
 		header  txnlog.Header // of its creation
-		changed int64         // its mzxid
+		changed int64         // the znode's mzxid
 	}
-	var nodes []node // which are used only if the checksum is right
+	var nodes []node // used only if the checksum is right
 	err = snapshot.Read(nil, func(n *txnlog.Node) {
 		owner := n.EphemeralOwner
 		if owner == -1<<63 || byte(owner>>56) == 0xff { // a container, or a time to live
@@ -296,7 +297,7 @@ func (a *auditor) load(f *txnlog.File) error {
 }
 
 // clock returns the time of a transaction. JSON has years of four digits, and durations between
-// such times fit into milliseconds. A time that no clock shows becomes the next one in that range.
+// such times fit into milliseconds. A time outside that range becomes the nearest time inside it.
 func (a *auditor) clock(h txnlog.Header) int64 {
 	ms := min(max(h.Time, 0), latest)
 	if ms != h.Time {
@@ -320,7 +321,7 @@ func (a *auditor) apply(c *txnlog.Change) {
 		if a.header.Cxid != 0 {
 			how = "closed"
 		}
-		for _, path := range c.Deleted { // the state may lack some
+		for _, path := range c.Deleted { // the state may lack some of the contenders
 			if a.below(path) && a.byPath[string(path)] == nil {
 				a.deleteOther(string(path))
 			}

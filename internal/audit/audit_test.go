@@ -145,7 +145,7 @@ func TestTheDataOfAHold(t *testing.T) {
 	}
 }
 
-// TestWhoHeldWhen: the holds of each recipe, and their violations.
+// TestWhoHeldWhen: the audit finds the holds of each recipe, and their violations.
 func TestWhoHeldWhen(t *testing.T) {
 	const guid = "_c_0f8fad5b-d9cb-469f-a165-70867728950e-"
 	const kazoo1, kazoo2, kazoo3, kazoo4 = "0f8fad5bd9cb469fa16570867728950e", "1f8fad5bd9cb469fa16570867728950e", "2f8fad5bd9cb469fa16570867728950e", "3f8fad5bd9cb469fa16570867728950e"

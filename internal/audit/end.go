@@ -34,7 +34,7 @@ func (a *auditor) end(c *contender, how string) {
 	own := how == "released" || how == "handoff" || how == "closed"
 	switch {
 	case c.beside == nil || how == "unknown":
-	case own && now-c.from.Time.UnixMilli() < Refusal.Milliseconds() && len(a.writes[c.fencing()]) == 0: // a refused one has no token to write with
+	case own && now-c.from.Time.UnixMilli() < Refusal.Milliseconds() && len(a.writes[c.fencing()]) == 0: // a refused contender has no token to write with
 		l.Refused++
 		if !c.unknown {
 			l.Grants--

@@ -184,7 +184,7 @@ func TestADataDirIsFound(t *testing.T) {
 	}
 }
 
-// TestTheProgressIsThatOfAllLogs: in bytes, including the zeros at their ends.
+// TestTheProgressIsThatOfAllLogs: it counts bytes, including the zeros at the ends of the logs.
 func TestTheProgressIsThatOfAllLogs(t *testing.T) {
 	zeros := make([]byte, 100)
 	one, two := from(0, "0 1 */l", "0 1 +/l/"+l1).Bytes, from(2, "10 2 +/l/"+l2).Bytes
@@ -202,7 +202,8 @@ func TestTheProgressIsThatOfAllLogs(t *testing.T) {
 	}
 }
 
-// TestTheFiguresOfALine: how long its contenders waited and held, and how the holds ended.
+// TestTheFiguresOfALine: the report says how long contenders waited and held, and how the holds
+// ended.
 func TestTheFiguresOfALine(t *testing.T) {
 	h := from(0, "0 1 +/l/"+l1, "10 2 +/l/"+l2, "20 3 +/l/"+l3, "30 4 +/l/lock-0000000004",
 		"100 1 =/l/"+l1+" -/l/"+l1, "200 3 -/l/"+l3, "300 2 expire", "400 9 -/l/lock-0000000004",

@@ -102,8 +102,8 @@ func allocated(t *testing.T, nodes []txnlog.Node) uint64 {
 	return after.TotalAlloc - before.TotalAlloc
 }
 
-// TestMemoryDoesNotGrowWithASnapshot: neither with the number of other znodes, nor with their
-// data.
+// TestMemoryDoesNotGrowWithASnapshot: it grows neither with the number of other znodes nor with
+// their data.
 func TestMemoryDoesNotGrowWithASnapshot(t *testing.T) {
 	make := func(n, size int, path string) (all []txnlog.Node) {
 		data := bytes.Repeat([]byte("x"), size)

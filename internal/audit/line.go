@@ -15,12 +15,12 @@ type line struct {
 	recipe *recipe
 	parent *parent
 
-	order []*contender // of a priority lock only those with a holder's name
-	asks  []*contender // the others of a priority lock
+	order []*contender // for a priority lock, only those whose names are names of holders
+	asks  []*contender // for a priority lock, all others
 
 	held      int   // contenders that hold
 	token     int64 // of the last grant
-	freeSince int64 // no contender holds and some wait; 0: otherwise
+	freeSince int64 // since when some contenders wait and none holds; 0: otherwise
 	exceeded  bool  // there are too many holders, which was reported
 	dirty     bool
 	passes    bool // a hold has ended in this transaction
@@ -42,11 +42,11 @@ type contender struct {
 	unknown            bool // the grant was before the logs
 	asked, downgraded  bool
 	overtaken          int
-	how                string // it has ended
-	ended              int64  // of a hold; 0: it has not
+	how                string // how it has ended; "" while it waits or holds
+	ended              int64  // when the hold ended; 0: it has not ended
 
-	beside *contender // of another recipe, which held at the same path when this one was granted
-	from   Moment     // of that grant; if it was before the logs, of the contender's join
+	beside *contender // a contender of another recipe that held at the same path when this one was granted
+	from   Moment     // the transaction of that grant; if it precedes the logs, that of the contender's join
 }
 
 // lineAt returns the line of a recipe at a path.
@@ -169,7 +169,7 @@ func (a *auditor) create(path string, data []byte, ephemeral bool) {
 }
 
 // claims reports whether the transaction replaces another znode of the contender by this one, as a
-// claim of a priority lock does. If so, it copies from that znode when the contender joined.
+// claim of a priority lock does. If so, it copies the time of joining from that znode.
 func (a *auditor) claims(c *contender) bool {
 	for _, g := range a.gone {
 		if g.line == c.line && g.sequence == c.sequence && g.session == c.session && g.recipe == priorityLock {
@@ -279,7 +279,7 @@ func (a *auditor) grantAll(l *line) {
 	if l.recipe.permits {
 		l.Permits = cmp.Or(l.parent.permits, l.Permits) // the path may be deleted at the end
 		if permits = l.parent.permits; permits == 0 || l.recipe == kazooSemaphore {
-			permits = math.MaxInt // unknown; or each lease is a permit
+			permits = math.MaxInt // the number is unknown, or each lease is a permit
 		}
 	}
 	writer := false // ahead
@@ -328,12 +328,12 @@ func (a *auditor) grant(c *contender) {
 	}
 	for _, other := range l.parent.lines {
 		for _, h := range other.order {
-			if other != l && h.holds && c.beside == nil { // one is enough
+			if other != l && h.holds && c.beside == nil { // one such contender is enough
 				c.beside, c.from = h, a.moment()
 			}
 		}
 	}
-	if c.unknown { // it was granted at that time or later
+	if c.unknown { // the contender was granted at that time or later
 		c.from = Moment{c.token, at(c.joined)}
 	}
 }

@@ -45,7 +45,7 @@ type place struct {
 	recipe   *recipe
 	sequence int32
 	reads    bool
-	waits    bool // for its claim: of a priority lock, whose holders have other names
+	waits    bool // the contender has not claimed the grant: in a priority lock, holders have other names
 }
 
 // placeOf parses the name of the znode at path. ok is false if no recipe uses it.

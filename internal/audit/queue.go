@@ -138,8 +138,8 @@ func (a *auditor) receive(path string, q *queue, name string) {
 	}
 }
 
-// deleteQueued applies the deletion of a claim or an element, and reports whether the path was one's.
-// The transaction that acknowledges an element deletes its claim first.
+// deleteQueued applies the deletion of a claim or an element, and reports whether the path was that
+// of a claim or an element. The transaction that acknowledges an element deletes its claim first.
 func (a *auditor) deleteQueued(path string, expired bool) bool {
 	if c := a.queues.claims[path]; c != nil {
 		delete(a.queues.claims, path)
@@ -191,7 +191,7 @@ func (a *auditor) deleteQueued(path string, expired bool) bool {
 }
 
 // decide notes a decision: "commit" or "abort" and the reason, and on the next line the transaction's
-// ID. There is one decision of an ID.
+// ID. An ID has one decision.
 func (a *auditor) decide(dir string, data []byte) {
 	text, id, ok := decisionIn(data)
 	if !ok {

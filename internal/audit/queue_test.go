@@ -70,7 +70,7 @@ func TestTheElementsOfAQueue(t *testing.T) {
 	}
 }
 
-// TestTheDecisionsOfTransactions: each ID has one.
+// TestTheDecisionsOfTransactions: each ID has one decision.
 func TestTheDecisionsOfTransactions(t *testing.T) {
 	r, _ := auditOf(t, from(0, "0 1 */t/decision=commit"+id, "1 1 -/t/decision", "2 1 */t/decision=abort"+id+"x", "3 1 */u/decision=maybe"+id, "4 1 -/t/decision", "5 1 */t/decision=commit"+id+"x"), "/")
 	var got []string

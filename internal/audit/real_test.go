@@ -123,7 +123,7 @@ func TestTheRecipesOnARealServer(t *testing.T) {
 		must.Do(t, <-ended)
 	}
 	r, holds := auditFiles(t, e, "/")
-	noHandoff := strings.HasPrefix(e.Installation().Version, "3.4.") // it has no create2
+	noHandoff := strings.HasPrefix(e.Installation().Version, "3.4.") // 3.4 has no create2
 	for _, q := range queues {
 		at := slices.IndexFunc(r.Lines, func(l *audit.Line) bool { return l.Path == q.path })
 		if at < 0 {
@@ -187,7 +187,7 @@ func TestPlantedViolationsOnARealServer(t *testing.T) {
 	must.Do(t, operator.Delete(broken.Znode(), -1))
 	beside := hold("/beside")
 	foreign := must.Get(operator.Create(fmt.Sprintf("/beside/%032x__lock__", 1), nil, zk.FlagEphemeral|zk.FlagSequence, zk.WorldACL(zk.PermAll)))(t)
-	<-beside.Done() // it has noticed
+	<-beside.Done() // the holder has noticed the other contender
 	dies, deaths, err := zk.Connect(e.Addrs(), 3*time.Second, zk.WithLogInfo(false), zk.WithDialer(func(network, addr string, timeout time.Duration) (net.Conn, error) {
 		if dying.Err() != nil {
 			return nil, net.ErrClosed
@@ -215,7 +215,7 @@ func TestPlantedViolationsOnARealServer(t *testing.T) {
 		}
 		<-changed
 	}
-	must.Do(t, operator.Delete(foreign, -1)) // more than a second after its creation, because of the session timeout
+	must.Do(t, operator.Delete(foreign, -1)) // more than a second after the znode's creation, because of the session timeout
 	if *update {
 		record(t, e)
 	}

@@ -117,7 +117,7 @@ type Hold struct {
 	Reads   bool      `json:"reads,omitempty"`
 	Znode   string    `json:"znode"`
 	Session string    `json:"session_id"`
-	Data    string    `json:"data,omitempty"` // its beginning
+	Data    string    `json:"data,omitempty"` // the beginning of the data
 	Token   int64     `json:"token"`
 	Joined  time.Time `json:"joined"`
 	Granted time.Time `json:"granted,omitzero"` // zero: before the logs

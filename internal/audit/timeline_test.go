@@ -47,7 +47,8 @@ func TestTheTimelineOfALine(t *testing.T) {
 	}
 }
 
-// TestTwoLibrariesHaveTwoStrips: even at one path. A line that gets readers keeps its strip.
+// TestTwoLibrariesHaveTwoStrips: they have two even at one path. A line that gets readers keeps its
+// strip.
 func TestTwoLibrariesHaveTwoStrips(t *testing.T) {
 	const kazoo1, kazoo2 = "0f8fad5bd9cb469fa16570867728950e__lock__0000000001", "1f8fad5bd9cb469fa16570867728950e__rlock__0000000002"
 	h := from(0, "0 1 +/l/"+kazoo1, "100 1 close", "200 2 +/l/"+kazoo2, "300 2 close", "400 3 +/l/"+l3, "500 3 close")
@@ -60,7 +61,7 @@ func TestTwoLibrariesHaveTwoStrips(t *testing.T) {
 	for i, want := range []string{"lock, zookeeper " + l3, "shared-lock, kazoo " + kazoo1 + " " + kazoo2} {
 		got, _, _ := strings.Cut(rows[i], "<td>")
 		for _, title := range strings.Split(rows[i], "<title>")[1:] {
-			if znode, _, _ := strings.Cut(title, ","); !strings.HasSuffix(got, znode) { // another bar of the same hold
+			if znode, _, _ := strings.Cut(title, ","); !strings.HasSuffix(got, znode) { // this is another bar of the same hold
 				got += " " + znode
 			}
 		}
@@ -70,8 +71,8 @@ func TestTwoLibrariesHaveTwoStrips(t *testing.T) {
 	}
 }
 
-// TestShortHoldsAreVisible: even those of two holders in one step. The precision of times follows
-// the length of the page.
+// TestShortHoldsAreVisible: even those of two holders in one step are. The precision of times
+// follows the length of the page.
 func TestShortHoldsAreVisible(t *testing.T) {
 	for length, tick := range map[time.Duration]string{time.Minute / 2: "00:00:30.01", time.Hour: "01:00:00<", 48 * time.Hour: "1970-01-03 00:03<"} {
 		var timeline audit.Timeline

@@ -68,8 +68,8 @@ func (f finder) zookeeper() (Installation, error) {
 	return debianPackage(f.debianJars)
 }
 
-// apacheRelease finds the jars of an unpacked release. Since 3.5.5 all of them are in lib.
-// Before, ZooKeeper's own jar was beside lib.
+// apacheRelease finds the jars of an unpacked release. Since 3.5.5 all of them are in lib. In
+// earlier releases, ZooKeeper's own jar was beside lib.
 func apacheRelease(home string) (Installation, error) {
 	home, err := filepath.Abs(home) // each server has its own working directory
 	if err != nil {

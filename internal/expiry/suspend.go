@@ -34,13 +34,14 @@ const kept = 8
 func New() *Clock { return NewWith(total) }
 
 // NewWith is New with another source of the time for which the machine has been suspended, for tests.
-// It reads it more than once: a reading that is too small would make the next one a suspension.
+// NewWith keeps the largest of several readings: after one that is too small, the next one would
+// look like a suspension.
 func NewWith(total func() time.Duration) *Clock {
 	return &Clock{total: total, seen: max(total(), total(), total())}
 }
 
-// rest is for how long, by the monotonic clock, Slept reuses its last reading. Each grant calls
-// Slept several times, and reading the system's clocks costs ten times as much as the rest.
+// rest is how long Slept reuses its last reading, by the monotonic clock. Each grant calls Slept
+// several times, and reading the system's clocks costs ten times as much as all else in Slept.
 const rest = time.Millisecond
 
 // Slept returns for how long the machine was suspended after t. It returns too much if t lies

@@ -14,9 +14,9 @@ const (
 	drifts = false
 )
 
-// total reads the clock that stops during a suspension after the other clock. If other
-// processes run between the two reads, or the machine is suspended there, the result is too
-// small, and the next call returns more.
+// total first reads the clock that counts suspensions, and then the clock that stops during them.
+// If other processes run between the two reads, or the machine is suspended there, the result is
+// too small, and the next call returns more.
 func total() time.Duration {
 	boot := clock(unix.CLOCK_BOOTTIME)
 	return boot - clock(unix.CLOCK_MONOTONIC)

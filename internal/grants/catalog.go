@@ -73,7 +73,7 @@ func All() []Way {
 			return g.Join(ctx, o.Data)
 		}, nil, recipes.Membership.Leave),
 
-		// Register does not wait, so it is its own try.
+		// Register does not wait, so it also serves as the try.
 		complete(Way{
 			Name: "name", Dialects: own,
 			Method: "Names.Register", Tries: "Names.Register", Gives: "Registration.Unregister",

@@ -16,14 +16,14 @@ import (
 
 // A Way is one way to get a grant: a method of a recipe that waits for it.
 type Way struct {
-	Name     string       // of the recipe, and of the kind of grant if the recipe has several
+	Name     string       // name of the recipe, and of the kind of grant if the recipe has several
 	Kind     recipes.Kind // of the contenders; "" if the recipe has no wait queue
 	Marker   string       // precedes the sequence number in the name of the znode; "" if that has none
 	Dialects []recipes.Dialect
 
-	Method string // that waits for a grant: "Lock.Acquire"
-	Tries  string // that does not wait; "" if there is none
-	Gives  string // that gives the grant back
+	Method string // method that waits for a grant: "Lock.Acquire"
+	Tries  string // method that does not wait; "" if there is none
+	Gives  string // method that gives the grant back
 
 	// Open opens the recipe at a path. It sends nothing. A recipe ignores options that it does
 	// not have.

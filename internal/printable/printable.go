@@ -8,9 +8,9 @@
 //
 // A character is printable if unicode.IsPrint says so: letters, marks, numbers, punctuation,
 // symbols and the space. Others, such as ESC, the C1 controls, line separators and the controls of
-// the direction of writing, become escapes of Go: \x1b, \u009b, \u2028, \u202e. So do bytes that
-// are not UTF-8: \xff. A backslash is not doubled, because the result is for people. A program that
-// needs the exact bytes reads JSON.
+// the direction of writing, become escapes of Go: \x1b, \u009b, \u2028, \u202e. Bytes that are not
+// UTF-8 become escapes too: \xff. A backslash is not doubled, because the result is for people. A
+// program that needs the exact bytes reads JSON.
 package printable
 
 import (
@@ -40,8 +40,8 @@ func JSON(text string) string { return escaped(text, "\n\t", inJSON) }
 // write must end with a whole character.
 func Writer(w io.Writer, function func(string) string) io.Writer { return writer{w, function} }
 
-// Below returns the writer for which Writer was called, or w itself. A program writes there what it
-// has for the terminal, such as the movements of a progress bar.
+// Below returns the writer for which Writer was called, or w itself. A program writes control
+// sequences for the terminal there, such as those of a progress bar.
 func Below(w io.Writer) io.Writer {
 	if p, ok := w.(writer); ok {
 		return p.Writer

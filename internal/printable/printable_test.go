@@ -36,7 +36,7 @@ func TestEscapes(t *testing.T) {
 	}
 }
 
-// TestJSONHasTheSameValues: and no character that a terminal acts upon.
+// TestJSONHasTheSameValues: it contains no character that a terminal acts upon.
 func TestJSONHasTheSameValues(t *testing.T) {
 	var all strings.Builder
 	for r := rune(0); r <= unicode.MaxRune; r++ {

@@ -49,7 +49,7 @@ func TestCutDoesNotWaitForAServerThatDoesNotAnswer(t *testing.T) {
 	}()
 	select {
 	case <-cut:
-	case <-time.After(soon): // the subject of the test: the system gives up later
+	case <-time.After(soon): // the subject of the test: the relay gives up before the system does
 		t.Errorf("Cut has not returned in %v", soon)
 	}
 }

@@ -85,7 +85,7 @@ func TestASourceThatHangsDelaysACollectionOnce(t *testing.T) {
 	}
 	ended := &telemetry.Source{Stats: func(context.Context) (recipes.Stats, error) { return recipes.Stats{}, nil }}
 	m.Opened(ended)
-	m.Lost(ended, recipes.ErrExpired) // it has no deadline now: Remaining is not called
+	m.Lost(ended, recipes.ErrExpired) // the session has no deadline now, so Remaining is not called
 	if got := counters(t, reader); got[telemetry.Sessions] != 50 || hung != 1 {
 		t.Errorf("%v; %d sources have waited", got, hung)
 	}

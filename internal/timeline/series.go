@@ -136,7 +136,7 @@ func (r *Recorder) Miss(faults ...Fault) {
 	r.series.Missed = append(r.series.Missed, faults...)
 }
 
-// End ends the timeline. Of what happens later, only missed faults count.
+// End ends the timeline. Afterwards only missed faults are recorded.
 func (r *Recorder) End(at time.Duration) {
 	r.mu.Lock()
 	defer r.mu.Unlock()

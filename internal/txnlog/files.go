@@ -123,8 +123,9 @@ func Follows(last, next int64) bool {
 // First reports whether a transaction is the first one of a new server or ensemble.
 func First(zxid int64) bool { return zxid>>32 <= 1 && int32(zxid) == 1 }
 
-// Base returns the snapshot from which a log can be read that continues with zxid next, or nil. It
-// prefers the last one before. Otherwise the transactions up to a later snapshot are lost.
+// Base returns the snapshot from which to read a log that continues with zxid next, or nil. It
+// prefers the last snapshot before next. With a later one, the transactions up to that snapshot
+// cannot be read.
 func (f *Files) Base(next int64) *File {
 	at, _ := slices.BinarySearchFunc(f.Snapshots, next, func(s File, zxid int64) int { return cmp.Compare(s.Zxid, zxid) })
 	switch {

@@ -17,7 +17,7 @@ type Log struct {
 
 // Header is what every record begins with.
 type Header struct {
-	Session int64 // that has sent the request; 0 if it was the server's own
+	Session int64 // the session that has sent the request; 0 if it was the server's own
 	Cxid    int32 // the client's number of the request; 0 if the server has closed the session
 	Zxid    int64
 	Time    int64 // the leader's clock, in milliseconds since 1970

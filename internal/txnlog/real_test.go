@@ -153,7 +153,7 @@ func perform(t *testing.T, e *ensemble.Ensemble, version string) {
 	closes.Close()
 	must.Do(t, e.Server(0).Kill())
 	expires.Close()
-	must.Do(t, e.Server(0).Restart(t.Context())) // which writes a snapshot
+	must.Do(t, e.Server(0).Restart(t.Context())) // the restart writes a snapshot
 	watches := connect(t, e)
 	for names, changed, err := listW(watches, path); len(names) > 0; names, changed, err = listW(watches, path) {
 		must.Do(t, err)

@@ -64,7 +64,7 @@ type stream struct {
 	buffered *bufio.Reader
 	large    bytes.Buffer // a field that is larger than buffered's buffer
 	sum      hash.Hash32  // of what take has returned; nil for a log, whose records have their own
-	offset   int64        // in the file; of a compressed one, in its content
+	offset   int64        // position in the file, or in the content of a compressed one
 	most     int          // bytes of a field
 }
 
@@ -78,8 +78,8 @@ func newStream(r io.Reader) *stream {
 	return &stream{buffered: bufio.NewReaderSize(r, bufferSize), sum: adler32.New(), most: math.MaxInt}
 }
 
-// take reads n bytes. They are valid until the next call. If the file ends before, take returns
-// what is left and ErrTorn, or io.EOF if nothing is left.
+// take reads n bytes. They are valid until the next call. If the file ends before that, take
+// returns the rest and ErrTorn, or io.EOF if there is no rest.
 func (s *stream) take(n int) ([]byte, error) {
 	if n > s.most {
 		return nil, fmt.Errorf("%w: it has a field of %d bytes, and of a compressed file at most %d are read; if that is its size, decompress the file first", ErrCorrupt, n, s.most)
@@ -87,7 +87,7 @@ func (s *stream) take(n int) ([]byte, error) {
 	taken, err := s.buffered.Peek(n)
 	switch {
 	case err == nil:
-		_, _ = s.buffered.Discard(n) // it is buffered
+		_, _ = s.buffered.Discard(n) // cannot fail: the bytes are buffered
 	case errors.Is(err, bufio.ErrBufferFull):
 		s.large.Reset()
 		_, err = io.CopyN(&s.large, s.buffered, int64(n))
@@ -98,7 +98,7 @@ func (s *stream) take(n int) ([]byte, error) {
 		err = ErrTorn
 	}
 	if err == nil && s.sum != nil {
-		_, _ = s.sum.Write(taken) // it never fails
+		_, _ = s.sum.Write(taken) // a hash never fails
 	}
 	return taken, err
 }

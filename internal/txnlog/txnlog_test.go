@@ -37,7 +37,7 @@ func read(file []byte) (all [][]txnlog.Change, err error) {
 		if err != nil {
 			return all, err
 		}
-		for i := range changes { // which are valid until the next record is read
+		for i := range changes { // changes are valid only until the next record is read
 			changes[i].Path = bytes.Clone(changes[i].Path)
 		}
 		all = append(all, changes)
@@ -57,7 +57,7 @@ func TestATransactionHasItsChanges(t *testing.T) {
 	log.Txn(1, 1, create)
 	log.Txn(1, 2)
 	log.Txn(1, 3, set, deletes)
-	log.Txn(1, 4, deletes, failed) // the first one is not applied either
+	log.Txn(1, 4, deletes, failed) // the first operation is not applied either
 	log.Txn(1, 0, closes)
 	want := [][]txnlog.Change{{create}, nil, {set, deletes}, {}, {closes}}
 	if got, err := read(log.Bytes); err != nil || len(got) != len(want) || !reflect.DeepEqual(got[2], want[2]) || len(got[3]) > 0 ||
@@ -239,7 +239,8 @@ func FuzzChanges(f *testing.F) {
 	})
 }
 
-// TestANegativeZxidIsCorrupt: although the checksum is right, because no server writes one.
+// TestANegativeZxidIsCorrupt: it is corrupt although the checksum is right, because no server
+// writes one.
 func TestANegativeZxidIsCorrupt(t *testing.T) {
 	log := logtest.NewLog(0)
 	log.Txn(1, 1, create)

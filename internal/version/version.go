@@ -53,7 +53,7 @@ func module(release string, info *debug.BuildInfo) string {
 }
 
 // Same reports whether two versions are known to be of the same code. The version of a
-// working copy with changes, or without a known commit, is the same as no other.
+// working copy with changes, or without a known commit, equals no other version.
 func Same(a, b string) bool { return a == b && semver.IsValid(a) && semver.Build(a) == "" }
 
 // sources identifies the sources of the build. "make build" sets it.

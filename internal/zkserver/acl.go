@@ -60,8 +60,8 @@ func (who identity) matches(a ACL) bool {
 
 // resolve checks the access list that a client sends, drops duplicates, and replaces the
 // scheme "auth" by the client's authenticated identities. It returns false for a list that
-// ZooKeeper answers with InvalidACL. 3.4 puts the authenticated identities at the end, and
-// has no masks of addresses.
+// ZooKeeper answers with InvalidACL. 3.4 puts the authenticated identities at the end, and does not
+// know address masks.
 func resolve(list []ACL, who []identity, like Release) ([]ACL, bool) {
 	if len(list) == 1 && list[0] == openACL[0] {
 		return openACL, true // the usual list: all znodes share one slice

@@ -125,7 +125,7 @@ func (c *rawClient) frame() ([]byte, error) {
 	return body, closedOr(err)
 }
 
-// closedOr replaces each error of a connection that has ended by errClosed.
+// closedOr returns errClosed for each error that means that the connection has ended.
 func closedOr(err error) error {
 	if err == nil || errors.Is(err, os.ErrDeadlineExceeded) {
 		return err

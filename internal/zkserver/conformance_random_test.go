@@ -142,7 +142,7 @@ func (g *scriptGen) step(c string) {
 	case k == 16:
 		g.add("drain %s", c)
 	case k == 17:
-		// Not in a pipeline, where ZooKeeper's reply may overtake others.
+		// Never in a pipeline: there ZooKeeper's reply may overtake others.
 		g.add("%s auth scheme=digest secret=u:%s", c, g.pick("p", "q"))
 		g.add("mark m")
 	case k == 18:

@@ -175,7 +175,7 @@ func (p *player) time(ms int64) string {
 	switch {
 	case ms == 0:
 		return "0"
-	case t.Before(p.start.Add(-time.Second)) || t.After(time.Now().Add(time.Second)): // subject: the server's clock
+	case t.Before(p.start.Add(-time.Second)) || t.After(time.Now().Add(time.Second)): // the subject of the test: the server's clock
 		return "implausible:" + t.String()
 	}
 	return "now"

@@ -19,8 +19,8 @@ var update = flag.Bool("update", false, "record the golden transcripts from a re
 const conformance = "../../testdata/conformance"
 
 // countsTransactions names the scripts that show which requests use a transaction id. They
-// need servers of their own, which keep empty containers: deleting these, and the sessions of
-// other scripts, uses ids too.
+// need a server that runs no other script and keeps empty containers, because the sessions of other
+// scripts, and the deletion of containers, use ids too.
 var countsTransactions = map[string]bool{"zxids": true, "multi": true}
 
 // since maps a script to the first release that answers it.

@@ -23,7 +23,7 @@ type conn struct {
 	follower  *Follower // nil if connected to the leader
 	nc        net.Conn
 	sess      *session   // set once by the handshake, before the first request
-	moves     int        // of sess when it was opened on this connection
+	moves     int        // moves of sess when it was opened on this connection
 	who       []identity // guarded by the server's mutex
 	gone      bool       // guarded by the server's mutex: the connection has ended
 	closed    chan struct{}

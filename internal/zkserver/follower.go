@@ -14,9 +14,8 @@ import (
 //     sessions are alive only every half tick, when the leader polls it, and when a
 //     session is resumed.
 //   - It can be cut off from the leader. Then it still answers pings and reads, and
-//     accepts no new connection. Writes and syncs wait, and so do the events of the
-//     leader's changes. (Reads return the leader's current state, until
-//     [Follower.Lag] is called.)
+//     accepts no new connection. Writes, syncs and the events of the leader's changes wait. (Reads
+//     return the leader's current state, until [Follower.Lag] is called.)
 //   - It can be late: cut off, but with new connections, whose sessions read an old state.
 //   - It can crash before it has reported to the leader.
 type Follower struct {
@@ -223,8 +222,8 @@ func (c *conn) waits(op Op) <-chan struct{} {
 // forLeader reports whether a follower forwards such requests to the leader.
 func (op Op) forLeader() bool { return op.writes() || op == OpSync || op == OpCloseSession }
 
-// pollFollowers makes the followers report whose poll is due. It returns the time of the
-// next poll, or the zero time if there is no follower.
+// pollFollowers makes those followers report whose poll is due. It returns the time of the next
+// poll, or the zero time if there is no follower.
 func (s *Server) pollFollowers(now time.Time) (next time.Time) {
 	for _, f := range s.followers {
 		for !now.Before(f.pollAt) {

@@ -42,7 +42,7 @@ type Server struct {
 	childWatches *watchTable
 	counters     Counters
 	followers    []*Follower
-	ahead        time.Duration // of the times of transactions; see SetClock
+	ahead        time.Duration // how far the times of transactions are ahead; see SetClock
 }
 
 // New returns a server without connections. It starts its first goroutine with the first

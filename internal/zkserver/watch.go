@@ -126,7 +126,7 @@ func (w *watchTable) fire(path string, e eventType) map[*conn]struct{} {
 	found := make(map[*conn]struct{})
 	for c, mode := range w.byPath[path] {
 		if mode == watchRecursive && e == eventChildrenChanged {
-			continue // it fires for the child instead
+			continue // a recursive watch fires for the child instead
 		}
 		found[c] = struct{}{}
 		w.remove(path, c, watchStandard)

@@ -23,7 +23,7 @@ func (f *fixture) holdsAll(s recipes.Client) recipes.Holds {
 	return must.Get(f.acquireAll(f.ctx, s))(f)
 }
 
-// only returns the only child of a path, beside those that are no contenders.
+// only returns the only contender at a path that is not one of others.
 func (f *fixture) only(path string, others ...string) string {
 	f.Helper()
 	for _, name := range f.children(path) {
@@ -35,7 +35,7 @@ func (f *fixture) only(path string, others ...string) string {
 	return ""
 }
 
-// unheld checks the error of a guarded write: another grant, that of the operation, was removed.
+// unheld checks the error of a guarded write: the grant that the operation checks was removed.
 func (f *fixture) unheld(err error, index int) {
 	f.Helper()
 	var refusal *recipes.WriteError

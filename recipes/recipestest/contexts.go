@@ -75,7 +75,7 @@ func (e ending) of(f *fixture, session recipes.Client, name string, call func(co
 		return err
 	case severed:
 		f.sever(session)
-		if !slices.Contains([]string{"Release", "Resign", "Ack", "AckMany", "Return"}, name) { // these delete, and continue in the background
+		if !slices.Contains([]string{"Release", "Resign", "Ack", "AckMany", "Return"}, name) { // calls that delete continue in the background
 			return f.unreached(call)
 		}
 	case unanswered:

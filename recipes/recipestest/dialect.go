@@ -34,7 +34,7 @@ func dialectTests() []test {
 				ours.blocked(f)
 				later := s.joins(f, path)
 				f.remove(theirs)
-				g := ours.must(f) // with a contender of the library behind it
+				g := ours.must(f) // acquired with a contender of the library behind it
 				f.held(g)
 				f.must(g.Release(f.ctx))
 				exists, _, err := f.outside.Exists(later)
@@ -81,7 +81,7 @@ func dialectTests() []test {
 			// end. The holder's znode exists until the release.
 			{"a contender that shares no wait queue and joins after the grant ends the hold", func(f *fixture, s spokenLine) {
 				path := f.path("foreign-later")
-				session := f.open(func(cfg *recipes.SessionConfig) { cfg.SessionTimeout = 4 * time.Second }) // it lists twice in a fifth of the timeout
+				session := f.open(func(cfg *recipes.SessionConfig) { cfg.SessionTimeout = 4 * time.Second }) // the session lists twice in a fifth of the timeout
 				g := get(f, s.with(f, session, path, options{}).Enter)
 				g.Done() // from now on a loss is reported
 				theirs := f.theirs(path+"/"+foreignName(s.unknown()), "", zk.FlagEphemeral|zk.FlagSequence)

@@ -98,7 +98,7 @@ func doubleBarrierTests() []test {
 			surplus := f.enters(f.open(), f.path("b"), 2)
 			surplus.cancel()
 			f.is(surplus.failure(f), context.Canceled)
-			f.awaitChildren(f.path("b"), 5) // until it is deleted, it counts
+			f.awaitChildren(f.path("b"), 5) // the member counts until it is deleted
 			five := f.enters(f.open(), f.path("b"), 2)
 			first := f.leaves(in[1])
 			first.blocked(f)
@@ -176,7 +176,7 @@ func (f *fixture) enters(s recipes.Client, path string, size int) *entering {
 	}
 }
 
-// entered has size members enter together.
+// entered makes size members enter together.
 func (f *fixture) entered(path string, size int) []recipes.Passage {
 	f.Helper()
 	var all []*entering

@@ -41,7 +41,7 @@ func (f *fixture) sever(s recipes.Session) {
 	f.awaitState(s, recipes.Suspended)
 }
 
-// reconnect ends sever. It returns when the session is connected.
+// reconnect ends the effect of sever. It returns when the session is connected.
 func (f *fixture) reconnect(s recipes.Session) {
 	f.Helper()
 	f.relay(s).Restore()

@@ -8,7 +8,8 @@ import (
 	"github.com/zkrecipes/zkrecipes/internal/grants"
 )
 
-// Every wait queue of the catalog is a kind. Readers do not exclude each other, so they are none.
+// Every wait queue of the catalog is a kind. Acquiring as a reader is not a kind, because readers
+// do not exclude each other.
 func TestEveryWaitQueueIsAKind(t *testing.T) {
 	kinds := []kind{lockKind, electionKind, semaphoreKind, slotKind, writersKind, priorityKind}
 	for _, w := range grants.All() {

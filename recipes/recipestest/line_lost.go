@@ -14,7 +14,7 @@ func lossTests() []kindTest {
 		{"closing the session loses the grant, and the next waiter is granted", func(f *fixture, k kind) {
 			s := f.open()
 			g := k.granted(f, s, f.path("a"))
-			silent := k.granted(f, s, f.path("b")) // its Done is first called after the loss
+			silent := k.granted(f, s, f.path("b")) // a grant whose Done is first called after the loss
 			f.held(g)
 			next := k.waits(f, f.open(), f.path("a"))
 			f.must(s.Close(f.ctx))
@@ -111,7 +111,7 @@ func lossTests() []kindTest {
 			f.lost(released, recipes.ErrReleased)
 			f.must(s.Close(f.ctx))
 			f.lost(closed, recipes.ErrClosed)
-			// The first reason stays.
+			// The first reason of the loss stays.
 			f.lost(removed, recipes.ErrRemoved)
 			f.lost(released, recipes.ErrReleased)
 		}},

@@ -28,7 +28,7 @@ func releaseTests() []kindTest {
 			for range 8 {
 				together.Go(func() error {
 					g.Done()
-					_ = g.Write(f.ctx) // refused or not: it races with the release
+					_ = g.Write(f.ctx) // it may be refused, because it races with the release
 					return g.Release(f.ctx)
 				})
 			}

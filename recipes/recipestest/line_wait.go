@@ -199,7 +199,7 @@ func departureWhileSevered(f *fixture, k kind) {
 func (k kind) entersUnanswered(f *fixture, ctx context.Context, s recipes.Client) *pending[grant] {
 	f.Helper()
 	f.create(f.path("a"), "")
-	if !f.since35() { // the refusal of the session's first create2 must not be held
+	if !f.since35() { // if the server refuses the session's first create2, that reply must not be held
 		f.must(k.granted(f, s, f.path("b")).Release(f.ctx))
 	}
 	f.relay(s).HoldReplies()

@@ -105,7 +105,7 @@ func (f *fixture) acquire(s recipes.Recipes, path string) recipes.Hold {
 	return get(f, f.lock(s, path).Acquire)
 }
 
-// takes returns a call for each recipe with contenders, which is granted if the path is free. The
+// takes returns, for each recipe with contenders, a call that is granted if the path is free. The
 // key is the recipe's name in ForeignError.
 func (f *fixture) takes() map[string]func(s recipes.Client, path string) (recipes.Grant, error) {
 	return map[string]func(s recipes.Client, path string) (recipes.Grant, error){

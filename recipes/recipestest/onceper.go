@@ -43,7 +43,7 @@ func (f *fixture) notDue(s recipes.Client) *recipes.NotDueError {
 	return early
 }
 
-// counted sets the record as after a turn that began at a time of the server, plus by.
+// counted sets the record as if a turn had been counted that began at the server's time plus by.
 func (f *fixture) counted(by time.Duration) time.Time {
 	f.Helper()
 	h, turn := f.due(f.open())
@@ -122,7 +122,7 @@ func oncePerTests() []test {
 			f.must(h.Release(f.ctx))
 			s := f.open()
 			f.due(s)
-			f.must(s.Close(f.ctx)) // as after its death
+			f.must(s.Close(f.ctx)) // as if its process had died
 			data, _ := f.read(f.path("l", record))
 			f.failIf(data != strconv.FormatInt(last.UnixMilli(), 10), "the record is %s; want %d", data, last.UnixMilli())
 			f.due(f.open())

@@ -18,7 +18,7 @@ type Part struct {
 	run func(*fixture)
 }
 
-// Parts returns the tests of the contract. Run has the same.
+// Parts returns the tests of the contract, which are those that Run runs.
 func Parts() []Part {
 	var parts []Part
 	for _, g := range groups() {

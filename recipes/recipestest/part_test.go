@@ -13,7 +13,7 @@ import (
 	"github.com/zkrecipes/zkrecipes/internal/testing/must"
 )
 
-// A program sees of a part what go test would have printed.
+// The result of a part has what go test would have printed.
 func TestTheResultOfAPart(t *testing.T) {
 	order := []string{}
 	for _, test := range []struct {

@@ -55,7 +55,7 @@ func (p *pending[T]) failure(f *fixture) error {
 	return errOf(p.result(f))
 }
 
-// get makes a call with the context of the test. The call must succeed.
+// get makes a call with the test's context. The call must succeed.
 func get[T any](f *fixture, call func(context.Context) (T, error)) T {
 	f.Helper()
 	return must.Get(call(f.ctx))(f)

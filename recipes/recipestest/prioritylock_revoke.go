@@ -43,7 +43,7 @@ func priorityRevokeTests() []test {
 			f.await(g.Revoked(), "the request")
 			data, _ := f.read(g.Znode())
 			f.failIf(data != "unlock\nzkrecipes: revocable\nme", "the znode has data %q", data)
-			f.must(l.Revoke(f.ctx, w.place.Znode)) // by its former name
+			f.must(l.Revoke(f.ctx, w.place.Znode)) // by the name that it had as a waiter
 			f.must(g.Release(f.ctx))
 			f.must(l.Revoke(f.ctx, w.place.Znode))
 			f.is(l.Revoke(f.ctx, f.path("a", "config")), recipes.ErrInvalid)

@@ -10,7 +10,7 @@ import (
 // queueForm is a queue or a priority queue. Each test runs against both.
 type queueForm struct {
 	name    string
-	pattern string // of the names of elements
+	pattern string // matches the names of elements
 	open    func(s recipes.Client, path string, cfg recipes.QueueConfig) (recipes.Consumer, putMany, error)
 }
 

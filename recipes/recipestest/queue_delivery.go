@@ -122,7 +122,7 @@ func deliveryTests() []queueTest {
 			e.dead("bad")
 			data, _ := f.read(f.path("a", "dead", string(ids[0])))
 			f.failIf(data != "bad", "the dead letter has data %q", data)
-			if n, err := e.Len(f.ctx); err != nil || n > 0 { // it may have been received while bad was returned
+			if n, err := e.Len(f.ctx); err != nil || n > 0 { // the element may have been received while bad was returned
 				e.takes("good")
 			}
 			e.holds(0)

@@ -109,7 +109,7 @@ func manyTests() []queueTest {
 					}
 				}))
 			}
-			for len(calls) > 0 { // one batch can have two of the ends
+			for len(calls) > 0 { // two of the ends can belong to one batch
 				producer.put("end")
 				select {
 				case <-calls[0].done:

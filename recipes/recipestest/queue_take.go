@@ -196,7 +196,7 @@ func orderTests() []test {
 			f.puts(other, 1, "urgent")
 			f.next(q, 1, "urgent")
 			f.next(q, 5, "2")
-			// The same for deliveries.
+			// The same applies to deliveries.
 			f.puts(other, 2, "urgent too")
 			d := get(f, q.Receive)
 			f.delivered(d, "urgent too", 1)

@@ -83,7 +83,7 @@ func (t *runner) fail(text string) {
 // helper.
 func (t *runner) at(text string) string {
 	pcs := make([]uintptr, 50)
-	frames := runtime.CallersFrames(pcs[:runtime.Callers(3, pcs)]) // from the caller of Error and the like
+	frames := runtime.CallersFrames(pcs[:runtime.Callers(3, pcs)]) // starts at the caller of Error, Fatal and so on
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	for {

@@ -61,8 +61,9 @@ func sessionTests() []test {
 			writes := after.Writes - before.Writes
 			f.failIf(writes != 4, "%d writes; want two creations and two deletions", writes)
 			// The waiter lists, and reads with a watch; it reads nothing when it wakes. Contenders
-			// lists once and reads twice. Reads by exists do not count here: the holder and the waiter
-			// read the parent, and after a second of holding the session confirms that.
+			// lists once and reads twice. Reads by exists are not counted here, because their
+			// number depends on the time. The holder and the waiter read the parent, and after a
+			// second of holding the session reads it again.
 			reads := after.Reads - before.Reads - (after.ByKind["exists"] - before.ByKind["exists"])
 			f.failIf(reads != 5, "%d reads; want 5", reads)
 			// One event is for the first release, the other for the deletion of the second holder's znode.

@@ -34,7 +34,7 @@ func endTests() []test {
 			begun := time.Now()
 			f.relay(s).Hold()
 			f.await(s.Done(), "the loss of the session")
-			if took := time.Since(begun); took > s.Timeout()+lifetime { // a busy machine can be late
+			if took := time.Since(begun); took > s.Timeout()+lifetime { // a busy machine can delay this
 				f.Errorf("lost after %v; the timeout is %v", took, s.Timeout())
 			}
 			f.over(s, recipes.ErrDeadline)

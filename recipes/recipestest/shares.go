@@ -15,7 +15,7 @@ import (
 	"github.com/zkrecipes/zkrecipes/recipes"
 )
 
-// sharing is the members of a test that share n numbers.
+// sharing holds the members of a test, which share n numbers.
 type sharing struct {
 	*fixture
 	n    int
@@ -88,7 +88,7 @@ func (m *sharer) owns() map[int]recipes.Share {
 	return m.now
 }
 
-// until waits until a condition on what the members have received holds.
+// until waits until holds, which depends on what the members have received, returns true.
 func (f *sharing) until(what string, holds func() bool) {
 	f.Helper()
 	for !holds() {
@@ -275,7 +275,7 @@ func sharesTests() []test {
 						f.must(share.Release(f.ctx))
 					}
 				}
-				f.until("all are settled", func() bool { // what is revoked later is released here
+				f.until("all are settled", func() bool { // shares that are revoked later are released here
 					for _, share := range all {
 						if closedNow(share.Revoked()) {
 							f.must(share.Release(f.ctx))
@@ -427,7 +427,7 @@ func sharesTests() []test {
 				return a.owns() != nil && b.owns() != nil && len(a.owns())+len(b.owns()) == 2
 			})
 			f.awaitChildren(f.path("s", "numbers"), 2)
-			f.must(assigner.Resign(f.ctx)) // one of the members mends it
+			f.must(assigner.Resign(f.ctx)) // one of the members repairs it
 			// Until then they may own 1 and 0, which is even too.
 			f.until("0 for the oldest, 1 for the other", func() bool {
 				return len(a.owns()) == 1 && a.owns()[0] != nil && len(b.owns()) == 1 && b.owns()[1] != nil
@@ -451,7 +451,7 @@ func sharesTests() []test {
 			f := fx.sharing(4, 0)
 			warned := f.warns()
 			small := f.open(func(c *recipes.SessionConfig) { c.MaxPacket = 8 << 10 })
-			a := f.joined(small, get(f.fixture, f.shares(small, f.n).Join)) // it assigns
+			a := f.joined(small, get(f.fixture, f.shares(small, f.n).Join)) // this member assigns
 			b := f.join()
 			f.settled(a, b)
 			before := []map[int]recipes.Share{a.owns(), b.owns()}
@@ -479,7 +479,7 @@ func sharesTests() []test {
 			}
 			b := f.join()
 			f.settled(a, b)
-			f.must(a.Leave(f.ctx)) // the next one assigns
+			f.must(a.Leave(f.ctx)) // the next candidate assigns
 			f.settled(b, f.join())
 		}},
 		{"a member that was accepted stays when another one, which cannot read it, assigns", func(fx *fixture) {
@@ -491,7 +491,7 @@ func sharesTests() []test {
 			small := f.open(func(c *recipes.SessionConfig) { c.MaxPacket = 8 << 10 })
 			c := f.joined(small, get(f.fixture, f.shares(small, f.n).Join))
 			f.until("parts of all", func() bool { return len(a.owns()) == 2 && len(b.owns()) == 1 && len(c.owns()) == 1 })
-			f.must(b.Leave(f.ctx)) // it would be the next assigner
+			f.must(b.Leave(f.ctx)) // this member would be the next assigner
 			f.settled(a, c)
 		}},
 		{"a third-party candidate keeps no member from staying, and the members assign when it is gone", func(fx *fixture) {
@@ -532,7 +532,7 @@ func sharesTests() []test {
 			f := fx.sharing(4, 0)
 			warned := f.warns()
 			small := f.open(func(c *recipes.SessionConfig) { c.MaxPacket = 8 << 10 })
-			a := f.joined(small, get(f.fixture, f.shares(small, f.n).Join)) // it assigns
+			a := f.joined(small, get(f.fixture, f.shares(small, f.n).Join)) // this member assigns
 			f.settled(a)
 			for i := range 60 {
 				name := fmt.Sprintf("%s%d", strings.Repeat("x", 200), i)
@@ -552,7 +552,7 @@ func sharesTests() []test {
 			f.acl(f.path("s"), zk.PermAll&^zk.PermWrite)
 			s := f.open()
 			joins := start(f.fixture, func() (recipes.Portion, error) { return f.shares(s, f.n).Join(f.ctx) })
-			f.await(warned, "a warning") // of the new one: a has none
+			f.await(warned, "a warning") // the warning of the new assigner; a has none
 			f.acl(f.path("s"), zk.PermAll)
 			f.settled(a, f.joined(s, joins.must(f.fixture)))
 		}},

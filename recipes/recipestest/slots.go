@@ -26,7 +26,7 @@ func slotsTests() []test {
 			f.must(holds[2].Release(f.ctx))
 			f.must(holds[0].Release(f.ctx))
 			f.slot(s, 3, 0)
-			f.slot(s, 3, 2) // a second number of one session
+			f.slot(s, 3, 2) // one session can have a second number
 			f.awaitChildren(f.path("a"), 3)
 		}},
 		{"the number is in the data of the znode that waited, which keeps its name", func(f *fixture) {

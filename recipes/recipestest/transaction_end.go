@@ -49,7 +49,7 @@ func decisionTests() []variantTest {
 			f.decision(d, false, "took too long")
 			p.decided(calls, false, "took too long")
 		}},
-		// The reason is not UTF-8, such as an error that quotes data. All sites must still learn the
+		// The reason is not UTF-8, as in an error that quotes data. All sites must still learn the
 		// decision.
 		{"a reason that is not UTF-8 can be read", func(f *fixture, v recipes.Variant) {
 			p := f.party(v, 2)

@@ -109,7 +109,7 @@ func (s *stage) entering(d recipes.Dialect, first bool) doing {
 		if theirs = <-others; theirs.err == nil {
 			err = theirs.Leave(s.ctx)
 		}
-		calm() // its znode is deleted in the background
+		calm() // the member's znode is deleted in the background
 		return err
 	}
 	do.failed = func() error {
@@ -151,7 +151,7 @@ func doubleBarrierOperations() (all []operation) {
 			all = append(all,
 				operation{"DoubleBarrier.Enter" + named, func(s *stage) doing { return s.entering(d, first) }},
 				operation{"Passage.Leave" + named, func(s *stage) doing { return s.leaving(d, first) }},
-				operation{"Passage.Leave, given up" + named, func(s *stage) doing { // the other member leaves all the same
+				operation{"Passage.Leave, given up" + named, func(s *stage) doing { // the other member leaves in any case
 					do := s.leaving(d, first)
 					do.act = givenUp(do.act, func(context.Context) error { return nil })
 					return do
@@ -182,7 +182,7 @@ func doubleBarrierOperations() (all []operation) {
 		one("DoubleBarrier.Enter", func(s *stage) doing {
 			return doing{
 				act:      enter(s, 1),
-				happened: func() bool { return s.present(stagePath + "/ready") }, // it keeps others out while the member is inside
+				happened: func() bool { return s.present(stagePath + "/ready") }, // ready keeps others out while the member is inside
 				harmless: true,
 			}
 		})
@@ -212,7 +212,7 @@ func doubleBarrierOperations() (all []operation) {
 			do.between = []meddling{{
 				name: "all is deleted before the members are counted",
 				at: func(r zkserver.Request) bool {
-					made = made || r.Op == zkserver.OpExists && r.Path == stagePath+"/ready" // its znode exists when it reads ready
+					made = made || r.Op == zkserver.OpExists && r.Path == stagePath+"/ready" // the member's znode exists when the member reads ready
 					return made && r.Op == zkserver.OpGetChildren2 && r.Path == stagePath
 				},
 				do: func() error {

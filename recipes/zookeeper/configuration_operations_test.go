@@ -152,7 +152,7 @@ func configurationOperations() []operation {
 		}},
 		{"Configuration.Delete, a parent", func(s *stage) doing {
 			s.ok(setting(s, s.other, "a/b", "1", recipes.NoRevision))
-			s.ok(s.configuration(s.other).Delete(s.ctx, "a/b", recipes.AnyRevision)) // its count is below a
+			s.ok(s.configuration(s.other).Delete(s.ctx, "a/b", recipes.AnyRevision)) // the count of this deletion is below a
 			return doing{
 				act: func(ctx context.Context) error {
 					return s.configuration(s.victim).Delete(ctx, "a", recipes.AnyRevision)

@@ -10,8 +10,9 @@ import (
 	"github.com/zkrecipes/zkrecipes/recipes/zookeeper"
 )
 
-// Servers that compute digests by SHA3-256, as in FIPS mode, do not know the identity of our ACLs.
-// A release then grants nothing, and the next contender lists the wait queue. Nothing else changes.
+// Servers that compute digests by SHA3-256, as in FIPS mode, do not recognize the identity in our
+// ACLs. A release then grants nothing, and the next contender lists the wait queue. Nothing else
+// changes.
 func TestServersWithAnotherDigest(t *testing.T) {
 	cfg := ensembletest.Quick(1)
 	cfg.SystemProperties = map[string]string{"zookeeper.DigestAuthenticationProvider.digestAlg": "SHA3-256"}

@@ -21,8 +21,8 @@
 //   - line is the wait queue: order, strategies, and grants.
 //   - znode has the parts that several recipes need to work with znodes.
 //
-// Below session are conn and lease. conn has the connections and requests, and alone calls
-// go-zookeeper. lease has the local deadline and the proof for a grant.
+// Below session are conn and lease. conn has the connections and requests, and is the only package
+// that calls go-zookeeper. lease has the local deadline and the proof for a grant.
 //
 // The tests of a recipe are in the folder of its package, and open whole sessions through
 // package zookeeper. The tests of this package run over all recipes: faults at every request,

@@ -33,7 +33,7 @@ const (
 func withLateContender(t *testing.T, w way, sessionEnds bool, then func(*lateContender)) {
 	zktest.Bubble(t, func(t *testing.T) {
 		ctx := t.Context()
-		defer time.Sleep(10 * oneWay) // until all bytes in flight have arrived
+		defer time.Sleep(10 * oneWay) // all bytes in flight have arrived by then
 		srv := zkserver.New(zkserver.Config{})
 		defer srv.Close()
 		l := &lateContender{t: t, follower: srv.Follower(), done: make(chan struct{})}
@@ -139,7 +139,7 @@ func (l *lateContender) losesItsGrant() {
 	time.Sleep(10 * oneWay)
 	l.follower.Heal()
 	<-l.done
-	if errors.Is(l.err, recipes.ErrRemoved) { // it has listed the wait queue after its server caught up
+	if errors.Is(l.err, recipes.ErrRemoved) { // the contender has listed the wait queue after its server caught up
 		return
 	}
 	if l.err != nil {

@@ -40,7 +40,7 @@ var ends = map[string]struct {
 	"given back": {func(g *endingGrant) error { return g.giveBack(g.ctx) }, nil},
 	"given back after a while": {func(g *endingGrant) error {
 		before := g.srv.Counters()
-		time.Sleep(g.s.Timeout()) // its deadline counts from the latest contact with the leader
+		time.Sleep(g.s.Timeout()) // the session's deadline counts from the latest contact with the leader
 		if n := g.srv.Counters().Sub(before).Requests[zkserver.OpSync]; n < 5 {
 			g.Errorf("%d syncs within a timeout while the session holds a grant", n)
 		}
@@ -142,7 +142,7 @@ func TestARefusedReleaseIsRepeated(t *testing.T) {
 		ctx, operator := zktest.Bounded(t), zktest.Raw(t, addr)
 		must.Get(operator.Create(path, nil, 0, zk.WorldACL(zk.PermAll)))(t) // a wait queue of ours lets no other client change its ACL
 		grant := must.Get(w.at(t, zktest.OpenAt(t, addr), path).Get(ctx))(t)
-		if _, once := grant.(recipes.Delivery); once { // its result is the first one
+		if _, once := grant.(recipes.Delivery); once { // a delivery returns its first result
 			return
 		}
 		parent := gopath.Dir(grant.Znode())

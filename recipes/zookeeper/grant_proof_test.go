@@ -42,7 +42,7 @@ func TestNoGrantOutlivesTheSessionAtTheLeader(t *testing.T) {
 			granted := 0
 			for phase := time.Duration(0); phase < timeout/2; phase += step {
 				for _, blocks := range []time.Duration{0, timeout / 10, timeout / 3, timeout / 2, timeout * 3 / 4} {
-					for creation := 1; creation <= 3; creation++ { // of a waiting znode, and of a holding one
+					for creation := 1; creation <= 3; creation++ { // the cut comes at the creation of a waiting or of a holding znode
 						for _, holds := range []bool{false, true} {
 							zktest.Bubble(t, func(t *testing.T) {
 								if cutOffAtACreation(t, timeout, phase, blocks, creation, holds, enter) {
@@ -164,7 +164,7 @@ func TestAWaiterAsksTheLeaderAhead(t *testing.T) {
 					t.Fatal(err)
 				}
 				for _, tt := range []struct {
-					age  time.Duration // in hundredths of the timeout
+					age  time.Duration // values are hundredths of the timeout
 					want int64
 				}{{20, 0}, {60, 1}} {
 					s := zktest.OpenVirtual(t, srv)

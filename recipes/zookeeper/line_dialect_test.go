@@ -15,7 +15,7 @@ import (
 )
 
 // These are the names that other libraries give their contenders, without the sequence number.
-// Package recipestest tests with the libraries themselves.
+// Package interop tests with the libraries themselves.
 var (
 	kazooLock    = strings.ReplaceAll(uuid.NewString(), "-", "") + "__lock__"
 	kazooRead    = strings.ReplaceAll(uuid.NewString(), "-", "") + "__rlock__"

@@ -19,7 +19,7 @@ type heldGrant struct {
 	recipes.Grant
 	way    way
 	victim bool // the victim holds it
-	left   bool // it was given back
+	left   bool // the holder has given it back
 }
 
 // How much of a path a hold takes: a path has room for two permits, ten readers, or one writer.
@@ -68,7 +68,7 @@ type blockedWay struct {
 	way
 	variant string
 	blocker way // the other session holds grants of this way
-	count   int // so many of them keep a contender waiting
+	count   int // how many of those grants keep a contender waiting
 }
 
 // get gets a grant at stagePath, and records it.
@@ -145,8 +145,8 @@ func blockedWays() (all []blockedWay) {
 	return all
 }
 
-// lineOperations are the operations of all contenders: each is granted at once, waits between
-// two others, tries, gives its grant back, and loses it.
+// lineOperations are the operations of all contenders. Each contender is granted at once, waits
+// between two others, tries, gives its grant back, or loses it.
 func lineOperations() (all []operation) {
 	for _, st := range blockedWays() {
 		turn := func(s *stage) func() error { return func() error { return st.turn(s) } }
@@ -254,7 +254,7 @@ func lostGrants() (all []operation) {
 		}
 		seen[w.Method] = true
 		lost(w, "deleted", (*stage).remove)
-		if w.Method == "Slots.Acquire" { // its number is in the data
+		if w.Method == "Slots.Acquire" { // the number of the slot is in the data
 			lost(w, "written", func(s *stage, znode string) error {
 				if err := s.write(znode, "x"); !errors.Is(err, recipes.ErrNoNode) { // the session may have ended
 					return err

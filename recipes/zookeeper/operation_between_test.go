@@ -80,7 +80,7 @@ func (o operation) isMeddledWithWithoutAPlugin(t *testing.T, i int) (more bool) 
 		s.srv.SetFault(func(r zkserver.Request) (f zkserver.Fault) {
 			if r.SessionID == s.victim.ID() && m.at(r) {
 				once.Do(func() {
-					s.refuse.Store(true) // so no plugin resumes the session
+					s.refuse.Store(true) // from now on no plugin can resume the session
 					s.kill()
 					close(killed)
 				})

@@ -26,11 +26,11 @@ import (
 // fault is injected at one request of a call. The zero fault injects nothing.
 type fault struct {
 	name        string
-	first, then zkserver.Fault // at the request, and at the next one
+	first, then zkserver.Fault // the server's fault at the request, and at the next one
 	cancels     bool           // the caller cancels when the server receives the request
 	slow        bool           // the answer waits until all goroutines wait
 	kills       bool           // the plugin is killed when the server receives the request
-	twice       bool           // so is the next one, at one of its first requests
+	twice       bool           // the next plugin is killed too, at one of its first requests
 	later       bool           // the caller cancels only at one of the first requests of the next plugin
 	may         []error        // the errors that the call may return; it may also succeed
 }
@@ -254,7 +254,7 @@ func (o operation) meets(s *stage, f fault, at int64, clean *run) (requests int6
 		*clean = now
 	}
 	if f.cancels || !f.answered() || do.happen != nil {
-		now.watches-- // one may remain on a znode that exists: the next wait uses it
+		now.watches-- // one watch may remain on a znode that exists: the next wait uses it
 	}
 	if f.kills {
 		now.goroutines-- // the goroutine that renews the proof of a resumed session, which counts as one that has held something
@@ -286,7 +286,7 @@ func (s *stage) acts(ctx context.Context, act func(context.Context) error, happe
 	}
 	acted := zktest.GoDo(ctx, act)
 	synctest.Wait()
-	if s.killed.Load() { // TestAnAwaitedEventIsNoticedWheneverItHappens has the event happen without a plugin
+	if s.killed.Load() { // in TestAnAwaitedEventIsNoticedWheneverItHappens the event happens without a plugin
 		s.resumes()
 	}
 	s.fails("the awaited event", happen())

@@ -18,8 +18,8 @@ import (
 // must say that the outcome is unknown if it is.
 //
 // The moments are the recipe's calls of its context's Err. So each operation runs many times:
-// for each write that it sends, carried out or not, and for each call of Err after that write.
-// At that call, the session or the context ends. The time is virtual.
+// for each write that it sends, carried out or not, and for each call of Err after that write. The
+// session or the context ends at that call. The time is virtual.
 
 // lateEnd is a context that calls end at one of the calls of Err.
 type lateEnd struct {
@@ -34,7 +34,7 @@ const beforeFault = -1 << 20
 
 func (c *lateEnd) Err() error {
 	if c.looks.Add(1) == c.at {
-		c.ended.Store(true) // before end makes the operation return
+		c.ended.Store(true) // set first, because end makes the operation return
 		c.end()
 	}
 	return c.Context.Err()
@@ -70,8 +70,8 @@ func TestAnUnknownOutcomeIsReturnedWithTheEnd(t *testing.T) {
 	fmt.Printf("outcomes: %d cases\n", cases.Load())
 }
 
-// sweepMoments runs the operation at all moments. If its outcome cannot be unknown, the
-// variants of its method differ little. Such an operation runs only if all is set.
+// sweepMoments runs the operation at all moments. If the outcome of an operation is never unknown,
+// the variants of its method differ little. Such an operation runs only if all is set.
 func (o operation) sweepMoments(t *testing.T, cases *atomic.Int64, all bool) {
 	windows := 0
 	for write := int64(1); ; write++ {

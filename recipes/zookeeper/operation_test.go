@@ -54,7 +54,7 @@ type doing struct {
 	failed   func() error // prepares act and happen for another run; nil: happen runs once
 
 	end   func() error // gives back the grant of act
-	after func() error // then other sessions use the path
+	after func() error // called at the end: other sessions use the path
 
 	lost   []error // beside ErrSessionLost, the error matches these if the session expires
 	single bool    // act is sent once, without a check of its outcome: that may be unknown although nothing has ended
@@ -84,7 +84,7 @@ type stage struct {
 	*testing.T
 	ctx           context.Context // ends if the operation hangs
 	srv           *zkserver.Server
-	host          *supervised.Host // of the victim; nil: the victim has no plugin
+	host          *supervised.Host // the victim's host; nil: the victim has no plugin
 	killed        atomic.Bool
 	refuse        atomic.Bool // dial refuses connections
 	victim, other recipes.Client
@@ -311,7 +311,7 @@ func givenUp(call, then func(context.Context) error) func(context.Context) error
 	}
 }
 
-// asking builds an operation that only reads.
+// asking builds an operation that only reads something.
 func asking[T any](ask func(context.Context) (T, error), show func(T) string) doing {
 	var read T
 	return doing{

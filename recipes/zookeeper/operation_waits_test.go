@@ -90,7 +90,7 @@ func (o operation) happensAt(s *stage, at int, f fault) (met bool) {
 		s.fails("the awaited event", do.happen())
 	}
 	err := <-done
-	if f.kills && errors.Is(err, recipes.ErrUnknownOutcome) { // of a write that is not repeated
+	if f.kills && errors.Is(err, recipes.ErrUnknownOutcome) { // a write that is not repeated has an unknown outcome
 		s.started.Wait()
 		return met
 	}

@@ -327,7 +327,7 @@ func deliveryOperations(named string, at func(s *stage, in recipes.Client) consu
 				},
 				happened: func() bool { return !s.holding("1") },
 				lost:     []error{recipes.ErrNotHeld},
-				harmless: true, // it continues in the background, and the next call returns its result
+				harmless: true, // the call continues in the background, and the next call returns its result
 				stays:    true,
 				denied:   []denial{{znode: stagePath, perms: noDelete}},
 				between: []meddling{
@@ -338,7 +338,7 @@ func deliveryOperations(named string, at func(s *stage, in recipes.Client) consu
 				},
 				after: func() error {
 					theirs, want := at(s, s.other), []string{"2"}
-					if s.holding("1") { // it was given back
+					if s.holding("1") { // the element was given back
 						want = []string{"1", "2"}
 					}
 					return errors.Join(theirs.putting(s.ctx, "2"), theirs.drains(s.ctx, want...))
@@ -359,7 +359,7 @@ func deliveryOperations(named string, at func(s *stage, in recipes.Client) consu
 				},
 				happened: func() bool { return !s.holding("1") && !s.holding("2") },
 				lost:     []error{recipes.ErrNotHeld},
-				harmless: true, // it continues in the background, and the next call returns its result
+				harmless: true, // the call continues in the background, and the next call returns its result
 				stays:    true,
 				denied:   []denial{{znode: stagePath, perms: noDelete}},
 				between: []meddling{
@@ -372,7 +372,7 @@ func deliveryOperations(named string, at func(s *stage, in recipes.Client) consu
 				after: func() error {
 					var rest []string
 					for _, e := range []string{"1", "2"} {
-						if s.holding(e) { // it was given back
+						if s.holding(e) { // the element was given back
 							rest = append(rest, e)
 						}
 					}
@@ -532,7 +532,7 @@ func boundedOperations() []operation {
 			return doing{
 				act:      d.Return,
 				happened: func() bool { return s.below(stagePath+"/dead/") > 0 },
-				harmless: true, // it continues in the background, and the next call returns its result
+				harmless: true, // the call continues in the background, and the next call returns its result
 				lost:     []error{recipes.ErrNotHeld},
 				stays:    true, // if it has failed, the next consumer buries the element
 				denied:   []denial{{znode: stagePath, perms: noDelete}},

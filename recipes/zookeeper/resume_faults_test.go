@@ -50,8 +50,8 @@ type resumption struct {
 	victim, other recipes.Client
 }
 
-// before has a session acquire what hold acquires, and a lock that is not resumed. Then it
-// moves the session.
+// before makes a session acquire what hold acquires, and a lock that is not resumed. Then it moves
+// the session.
 func (r *resumption) before(t *testing.T, hold func(recipes.Client)) {
 	r.srv, r.ctx = zktest.Embedded(t), zktest.Bounded(t)
 	r.other = zktest.Open(t, r.srv)
@@ -113,7 +113,7 @@ func sweepResume(t *testing.T, w way, at int64, f fault) int64 {
 		return err
 	}
 	err := settle(ctx, call)
-	if errors.Is(err, context.Canceled) { // it has resumed nothing, and can be repeated
+	if errors.Is(err, context.Canceled) { // the call has resumed nothing, and can be repeated
 		ctx = r.ctx
 		err = settle(ctx, call)
 	}

@@ -152,8 +152,8 @@ func TestAWaiterIsNotResumedAsAHolder(t *testing.T) {
 	}
 }
 
-// A reader behind a downgraded writer was granted, and is resumed. A reader that waits behind
-// a writer is not.
+// A reader behind a downgraded writer was granted, and is resumed. A reader that still waits behind
+// a writer is not resumed as a holder.
 func TestAReaderBehindAWriterIsResumedIfItWasGranted(t *testing.T) {
 	for _, downgraded := range []bool{true, false} {
 		srv := zktest.Embedded(t)
@@ -177,8 +177,8 @@ func TestAReaderBehindAWriterIsResumedIfItWasGranted(t *testing.T) {
 	}
 }
 
-// A writer that has claimed a priority lock still waits for the readers that hold it. So it is
-// not resumed as a holder.
+// A writer that has claimed a priority lock still waits for the readers that hold it. So the writer
+// is not resumed as a holder.
 func TestAWriterThatHasOnlyClaimedIsNotResumed(t *testing.T) {
 	srv := zktest.Embedded(t)
 	ctx, s := zktest.Bounded(t), zktest.Open(t, srv)

@@ -21,7 +21,7 @@ func (w way) resumeWaiting(ctx context.Context, s recipes.Client, path, znode st
 	return e.ResumeWaiting(ctx, znode)
 }
 
-// start has s contend. It returns the contender's znode as soon as the znode exists.
+// start makes a contender of s join. It returns the contender's znode as soon as the znode exists.
 func (w way) start(ctx context.Context, s recipes.Client, path string) (znode string, granted <-chan zktest.Outcome[recipes.Grant]) {
 	place, granted := zktest.Waits(ctx, func(joined func(recipes.Place)) func(context.Context) (recipes.Grant, error) {
 		return func(ctx context.Context) (recipes.Grant, error) { return w.enter(ctx, s, path, joined) }

@@ -39,7 +39,7 @@ func revocations(of string, at func(s *stage, in recipes.Client) (revocable, fun
 				act:    func(ctx context.Context) error { return lock.Revoke(ctx, theirs.Znode()) },
 				denied: []denial{{znode: theirs.Znode(), perms: noWrite}},
 				after: func() error {
-					if s.lost() { // before it has asked, or after
+					if s.lost() { // before the victim has asked, or after that
 						return theirs.Release(s.ctx)
 					}
 					return errors.Join(signalled(revoked)(s.ctx), theirs.Release(s.ctx))
@@ -69,7 +69,7 @@ func revocations(of string, at func(s *stage, in recipes.Client) (revocable, fun
 						}
 						return again == 1 && r.Op == zkserver.OpGetData // the read that sets the watch for the end of the hold
 					}, do: takenBack, want: recipes.ErrBadVersion},
-					{name: "it is taken back at the last moment", at: zktest.Nth(2, func(r zkserver.Request) bool { // the first write asks
+					{name: "it is taken back at the last moment", at: zktest.Nth(2, func(r zkserver.Request) bool { // the first write is the request to release
 						return (r.Op == zkserver.OpMulti || r.Op == zkserver.OpDelete) && strings.HasPrefix(r.Path, theirs.Znode())
 					}), do: takenBack, want: recipes.ErrBadVersion, then: func() { s.ok(theirs.Write(s.ctx)) }},
 				},
@@ -289,7 +289,7 @@ func priorityLockOperations() []operation {
 					granted <- priority
 					err = h.Release(s.ctx)
 				}
-				if err != nil && !errors.Is(err, recipes.ErrRemoved) && !errors.Is(err, recipes.ErrAccessDenied) && s.Context().Err() == nil { // as some cases want
+				if err != nil && !errors.Is(err, recipes.ErrRemoved) && !errors.Is(err, recipes.ErrAccessDenied) && s.Context().Err() == nil { // some cases expect these errors
 					s.Errorf("priority %d: %v", priority, err)
 				}
 			})
@@ -303,7 +303,7 @@ func priorityLockOperations() []operation {
 		return doing{
 			act: func(ctx context.Context) error { return mine.HandOff(ctx, successor) },
 			happened: func() bool {
-				calm() // once one is granted, the other one follows
+				calm() // once one waiter is granted, the other one follows
 				if first == 0 && len(granted) > 0 {
 					first = <-granted
 				}
@@ -350,7 +350,7 @@ func priorityLockOperations() []operation {
 				if err := theirs.HandOff(s.ctx, p.Znode); !errors.Is(err, recipes.ErrNoNode) {
 					return err
 				}
-			default: // it has not joined
+			default: // the contender has not joined
 			}
 			return theirs.Release(s.ctx)
 		}

@@ -128,7 +128,7 @@ func slotsOperations() []operation {
 	})}
 }
 
-// after matches the first request after one that matches.
+// after returns a function that is true for each request that follows the first one that matches.
 func after(matches func(zkserver.Request) bool) func(zkserver.Request) bool {
 	met := false
 	return func(r zkserver.Request) bool {

@@ -14,14 +14,14 @@ import (
 	"github.com/zkrecipes/zkrecipes/recipes"
 )
 
-// crowd is members of one path that share n numbers.
+// crowd holds the members of one path, which share n numbers.
 type crowd struct {
 	testing.TB
 	srv     *zkserver.Server
 	n       int
-	members map[int]recipes.Client // by the order in which they joined
+	members map[int]recipes.Client // key: the order of joining
 	owned   map[int]int
-	reports chan [2]int // a member owns so many numbers now; -1: it has ended
+	reports chan [2]int // a member, and how many numbers it owns now; -1: it has ended
 }
 
 func (c *crowd) join(members ...int) {

@@ -105,7 +105,7 @@ func transactionOperations() (all []operation) {
 					site := s.voted(s.other, "1", recipes.VoteCommit)
 					if began {
 						s.ok(deciding(s.transaction(s.other, "").Coordinate, true)(s.ctx))
-					} // else the site counts its vote itself: a session that does not know that it began gives up
+					} // otherwise the site counts its vote itself, because a session that does not know that it has begun the transaction gives up
 					return s.finish(true, site)
 				},
 			}
@@ -134,7 +134,7 @@ func transactionOperations() (all []operation) {
 					after:    func() error { return s.finish(commit, one, two) },
 				}
 			})
-			row("Transaction.Coordinate, given up, "+string(vote), func(s *stage) doing { // then a site counts the votes
+			row("Transaction.Coordinate, given up, "+string(vote), func(s *stage) doing { // after that, a site counts the votes
 				tx := begun(s, s.victim, "1", "2")
 				one, two := s.voted(s.other, "1", recipes.VoteCommit), must.Get(s.transaction(s.other, "").Join(s.ctx, "2"))(s.T)
 				commit := vote == recipes.VoteCommit
@@ -191,7 +191,7 @@ func transactionOperations() (all []operation) {
 					if s.lost() {
 						return abort(s.ctx)
 					}
-					if s.present(stagePath+"/joined_1") && !s.present(stagePath+"/s_1") { // it was cancelled, and the site is dead
+					if s.present(stagePath+"/joined_1") && !s.present(stagePath+"/s_1") { // the call was cancelled, and the site is dead
 						s.ok(abort(s.ctx))
 						return s.finish(false, theirs, must.Get(s.transaction(s.other, "").Join(s.ctx, "1"))(s.T))
 					}
@@ -203,7 +203,7 @@ func transactionOperations() (all []operation) {
 				do.happened = func() bool { return s.present(stagePath + "/joined_1") }
 				dead := func() bool { return s.present(stagePath+"/joined_1") && !s.present(stagePath+"/s_1") }
 				do.act = givenUp(do.act, func(ctx context.Context) error {
-					if dead() { // the next plugin has dropped its znode
+					if dead() { // the next plugin has deleted the site's znode
 						return nil
 					}
 					_, err := s.transaction(s.victim, "").Join(ctx, "1")
@@ -295,7 +295,7 @@ func transactionOperations() (all []operation) {
 	// A site joins late, and the coordinator reads again which sites have joined. No site commits
 	// without the votes of all, and no live site is taken for dead.
 	for _, vote := range []recipes.Vote{recipes.VoteCommit, recipes.VoteAbort} {
-		for _, waits := range []bool{false, true} { // the first site; it may become coordinator
+		for _, waits := range []bool{false, true} { // whether the first site waits, so that it may become coordinator
 			all = append(all, operation{fmt.Sprintf("Transaction.Coordinate, a site that joins late votes %s, the first waits %v", vote, waits), func(s *stage) doing {
 				commit := vote == recipes.VoteCommit
 				tx := s.transaction(s.victim, recipes.OwnNodes)
@@ -370,7 +370,7 @@ func transactionOperations() (all []operation) {
 		tx, theirs := s.transaction(s.victim, ""), s.transaction(s.other, recipes.CoordinatorOnly)
 		s.ok(tx.Begin(s.ctx, nil, "1"))
 		must.Get(tx.Abort(s.ctx, ""))(s.T)
-		s.ok(zktest.BarrierAt(s.T, s.other, stagePath+"/done_1").Set(s.ctx, nil)) // but its completion failed halfway
+		s.ok(zktest.BarrierAt(s.T, s.other, stagePath+"/done_1").Set(s.ctx, nil)) // the transaction was decided, but its deletion failed halfway
 		return doing{
 			act:      tx.Forget,
 			happened: func() bool { return !s.present(stagePath) },

@@ -40,7 +40,7 @@ type options = grants.Options
 type technique int
 
 const (
-	operated technique = 1 << iota // it is among the operations
+	operated technique = 1 << iota // the way is among the operations
 	held                           // a grant is resumed
 	moved                          // a waiter is resumed
 	waited                         // a waiter waits, and cannot be resumed
@@ -84,8 +84,9 @@ func (w way) after(do func(ctx context.Context, s recipes.Recipes, path string) 
 	return w
 }
 
-// A way of the catalog is among the ways here, so that the techniques run over it. The double
-// barrier's passage is not: operations of its own have the other members that it waits for.
+// A way of the catalog is among the ways here, so that the techniques run over it. The only
+// exception is the double barrier: it has operations of its own, with the other members that it
+// waits for.
 func TestTheWaysAreThoseOfTheCatalog(t *testing.T) {
 	all := tableOfWays()
 	for _, of := range grants.All() {

@@ -152,6 +152,9 @@ public class Cycles {
                     if (held.addAndGet(share) > most) {
                         say("violation too many contenders hold at Curator's path");
                     }
+                    if (!had) {
+                        Thread.sleep(1); // so that a holder too many would be counted
+                    }
                     held.addAndGet(-share);
                     lock.release();
                     done.incrementAndGet();

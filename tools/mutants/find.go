@@ -66,7 +66,7 @@ type finder struct {
 	set    *token.FileSet
 	parsed *ast.File
 	inside string // the function
-	body   string // its text
+	body   string // the text of the body
 	names  map[string]int
 	same   map[string]string // another function of the package with the same signature
 	found  []mutant

@@ -105,7 +105,7 @@ func checkHCL(t *testing.T, file, plugin string) {
 }
 
 // checkQuiet checks that zkrecipes finds the plugin beside itself with an empty environment,
-// and logs no warning: both are of one release.
+// and logs no warning, because both are of one release.
 func checkQuiet(t *testing.T, dir string) {
 	t.Helper()
 	server := must.Get(zkserver.Listen(zkserver.Config{}))(t)

@@ -47,7 +47,7 @@ func (t target) manPages(ctx context.Context, dir string) (fstest.MapFS, error) 
 // addPages adds a page and the pages of the verbs that its help lists.
 func (t target) addPages(ctx context.Context, files fstest.MapFS, dir string, p page) error {
 	args := append([]string{"help"}, p.words[1:]...)
-	if p.words[0] == "zkrecipes-plugin" { // it has no verbs
+	if p.words[0] == "zkrecipes-plugin" { // the plugin has no verbs
 		args = []string{"-h"}
 	}
 	out, err := exec.CommandContext(ctx, filepath.Join(dir, p.words[0]), args...).CombinedOutput()
@@ -210,7 +210,7 @@ func (w *roffWriter) literal(on bool) {
 
 func (w *roffWriter) text(line string) {
 	line = escape(line)
-	if strings.HasPrefix(line, ".") { // it would be a request
+	if strings.HasPrefix(line, ".") { // such a line would be a request of roff
 		line = `\&` + line
 	}
 	w.b.WriteString(line + "\n")

@@ -92,7 +92,7 @@ func (t target) build(ctx context.Context, dir string) error {
 		return err
 	}
 	cmd := exec.CommandContext(ctx, "go", args...)
-	cmd.Dir = root // its go.mod has the versions of the release, and not the one of the tools
+	cmd.Dir = root // the go.mod there has the versions of the release; that of the tools has others
 	cmd.Env = append(os.Environ(), "CGO_ENABLED=0", "GOOS="+t.goos, "GOARCH="+t.goarch)
 	if out, err := cmd.CombinedOutput(); err != nil {
 		return fmt.Errorf("go build: %w\n%s", err, out)

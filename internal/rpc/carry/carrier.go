@@ -198,7 +198,7 @@ func (r *running) early(m proto.Message) {
 	}
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	if c := r.carrier; !r.ended { // the call continues, and does not send for others for long
+	if c := r.carrier; !r.ended { // the call continues, so put sends at most one message itself
 		c.out.put(&pb.Answer{Id: r.id, Payload: payload, More: true}, 1)
 	}
 }

@@ -518,7 +518,7 @@ func heap() int {
 	return int(stats.HeapAlloc)
 }
 
-// A long part would have to be cut, and the answer could arrive before its end.
+// A long part would have to be cut, and the whole answer could arrive before the part's end.
 func TestEarlyPartThatIsLongIsLeftOut(t *testing.T) {
 	long := recipes.Place{Znode: strings.Repeat("x", 40<<10), Position: 1}
 	s := setting{acquire: func(ctx context.Context, _ *pb.AcquireRequest) (*pb.AcquireResponse, error) {

@@ -27,10 +27,10 @@
 // # Flow
 //
 // No call queues for the connection. The plugin announces in its Limits how many unanswered
-// calls a host may have, and of what size. A call that would exceed the limits is made as a
-// gRPC call, and so is a call with a large request. The receiving side reads at all times. It
-// passes calls to other goroutines, and answers to the waiting callers. Large answers are cut
-// into parts, and other answers pass between the parts.
+// calls a host may have, and of what size. A call that has a large request, or would exceed the
+// limits, is made as a gRPC call. The receiving side reads at all times. It passes calls to other
+// goroutines, and answers to the waiting callers. Large answers are cut into parts, and other
+// answers pass between the parts.
 //
 // A host's call never waits for the plugin to read; see [Calls.put]. A plugin whose host does
 // not read its answers stops reading calls when [MaxUnsent] bytes wait, and ends the
@@ -48,8 +48,8 @@ import (
 	"google.golang.org/grpc/stats"
 )
 
-// Conn sends unary calls over a second connection, which is for calls alone. Streams use gRPC.
-// So do calls while there is no second connection.
+// Conn sends unary calls over a second connection, which is for calls alone. Streams use gRPC, and
+// so do calls while there is no second connection.
 type Conn struct {
 	grpc.ClientConnInterface
 	dial Dialer // may be nil

@@ -186,8 +186,8 @@ func (c hooked) Write(b []byte) (int, error) {
 	return n, err
 }
 
-// A host that has the answer may send another call at once, and the plugin refuses it if
-// there is no place.
+// A host that has the answer may send another call at once. The plugin would refuse it if the first
+// call still had its place.
 func TestACallFreesItsPlaceBeforeItsAnswer(t *testing.T) {
 	const calls = carry.MaxBytes / carry.MaxPayload
 	payload, err := proto.Marshal(&pb.AcquireRequest{Data: make([]byte, carry.MaxPayload-4)})

@@ -13,7 +13,7 @@ import (
 )
 
 // ReceiveMany asks for all deliveries in one call. Each is then a grant of its own, which the next
-// plugin resumes as one of Acquire.
+// plugin resumes like a grant of Acquire.
 func (q *queue) ReceiveMany(ctx context.Context, most int) ([]recipes.Delivery, error) {
 	if err := q.cfg.ValidateBatch(most); err != nil {
 		return nil, fmt.Errorf("%s: %w", q, err)

@@ -22,7 +22,7 @@ type recipe struct {
 	path    string
 	what    string // in errors: "lock /path"
 	dialect string // in wire form, see wire.ToDialect
-	invalid error  // of the name or the key that the call is about
+	invalid error  // why the name or the key of the call cannot be used
 }
 
 // at checks a path and a dialect, and returns the recipe for them. invalid are the errors of the

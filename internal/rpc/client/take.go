@@ -21,8 +21,8 @@ func (q *queue) Take(ctx context.Context) (recipes.Element, error) {
 }
 
 // TakeMany makes one call, whose answer has the only copy of the elements. So if the plugin ends
-// before it answers, the next one looks for the receipt of their deletion. Only if it has deleted
-// nothing is the call made again.
+// before it answers, the next one looks for the receipt of their deletion. The call is made again
+// only if nothing was deleted.
 func (q *queue) TakeMany(ctx context.Context, most int) ([]recipes.Element, error) {
 	if err := q.cfg.ValidateBatch(most); err != nil {
 		return nil, fmt.Errorf("%s: %w", q, err)
@@ -53,7 +53,7 @@ type taking struct {
 func (t *taking) take(ctx context.Context, request *pb.TakeElementRequest, options ...grpc.CallOption) (*pb.TakeElementResponse, error) {
 	t.deleting = ""
 	a, err := queueService.TakeElement(carry.WithEarly(ctx, t.begins), request, options...)
-	if _, answered := wire.Error(err); answered { // its error names them
+	if _, answered := wire.Error(err); answered { // an error of the recipe names the elements itself
 		t.deleting = ""
 	}
 	return a, err
@@ -74,8 +74,8 @@ func (t *taking) search(ctx context.Context, request *pb.TakeElementRequest, opt
 	return queueService.TakeElement(ctx, request, options...)
 }
 
-// received are the calls with a receipt that were answered, and that the plugin does not know to be
-// answered. Their receipts keep the elements until then.
+// received are the calls with a receipt whose answers this host has read, although the plugin may
+// not know that yet. Their receipts keep the elements until the plugin knows.
 type received struct {
 	mu  sync.Mutex
 	ids []string

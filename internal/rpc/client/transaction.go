@@ -23,7 +23,7 @@ type transaction struct {
 
 type site struct {
 	*transaction
-	part    link.Part // its key is the site's membership
+	part    link.Part // the part's key is the site's membership
 	name    string
 	payload []byte
 }
@@ -70,7 +70,7 @@ func (t *transaction) undone(ctx context.Context, id string) error {
 	if ctx.Err() == nil {
 		return nil
 	}
-	t.s.Abandon(id) // again, unless ctx has ended after the answer
+	t.s.Abandon(id) // a repetition, unless ctx has ended after the answer
 	return fmt.Errorf("%s: %w: %w", t, recipes.ErrUnknownOutcome, ctx.Err())
 }
 
@@ -191,8 +191,8 @@ func (s *site) explain(err error) error {
 }
 
 // answers reports whether e also answers an earlier call of the site: see the function
-// answers. A plugin that has not resumed the site returns ErrNoTransaction. That error does
-// not answer an earlier call, unless no earlier call can have had an effect.
+// answers. A plugin that has not resumed the site returns ErrNoTransaction. That error answers an
+// earlier call only if no earlier call can have had an effect.
 func (s *site) answers(e error) bool {
 	lost := s.part.Lost()
 	if lost != nil && errors.Is(e, recipes.ErrNoTransaction) {

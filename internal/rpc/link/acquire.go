@@ -48,13 +48,13 @@ func (s *Session) Acquire(ctx context.Context, what, name string, ask *pb.Acquir
 	ask.Announce = joined != nil || s.resumable // the next plugin may have to resume the contender
 	s.expect(a.id, a.waiter)
 	defer func() {
-		s.unexpect(a.id, a.waiter) // first: the next plugin does not serve the session before, and joined may call it
+		s.unexpect(a.id, a.waiter) // must come first: until then the next plugin does not serve the session, and joined may make a call of it
 		a.notifying.Wait()
 	}()
 	for {
 		err := s.call(ctx, Options{waiter: a.waiter, abandonID: a.id}, a.call)
 		if e, answered := wire.Error(err); answered && a.resumed != nil && (errors.Is(e, recipes.ErrUnsupported) || ask.GetTry() && errors.Is(e, recipes.ErrRemoved)) {
-			continue // the place is lost, or the try had given it up: join again
+			continue // the place was lost, or the try has given it up: join again
 		}
 		if err != nil {
 			return nil, nil, s.explain(ctx, what, err)
@@ -68,11 +68,11 @@ func (s *Session) Acquire(ctx context.Context, what, name string, ask *pb.Acquir
 	}
 }
 
-// AcquireMany asks for several grants by one call, and returns the grants and the answer. request has
-// the request id id. granted returns the requests for the grants of an answer, one for each: a new
-// AcquireRequest for Acquire, with a request id of its own, and the grant as Resumed. Later requests
-// name the grant by that id, and the next plugin resumes it by that request. what and name are as for
-// Acquire. On error, no grant is left behind.
+// AcquireMany asks for several grants by one call, and returns the grants and the answer. id is the
+// request id of request. For each grant of an answer, granted returns a new AcquireRequest with a
+// request id of its own, whose Resumed is the grant. Later requests name the grant by that id, and
+// the next plugin resumes it by that request. what and name are as for Acquire. On error, no grant
+// is left behind.
 //
 // If the plugin ends and the session continues, the call is repeated: DropRest has released what it
 // had granted.
@@ -216,7 +216,7 @@ type waiter struct {
 	notifying sync.WaitGroup // calls of joined while the call continues
 
 	turns   chan turn // holds one: the latest turn that resumePossessions offered
-	always  bool      // it is offered turns even without a znode: DropRest would undo the call's effect
+	always  bool      // turns are offered even without a znode, because DropRest would undo the call's effect
 	resumed *pb.Grant // the place to resume, or nil
 
 	// Under the session's mu:

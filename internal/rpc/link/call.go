@@ -53,7 +53,7 @@ func WriteOrFind[Q, A any](ctx context.Context, s *Session, what, id string, wri
 			}
 			asking, cancel := context.WithCancel(ctx)
 			defer cancel()
-			defer context.AfterFunc(options.waiter.on.over, cancel)() // then the next plugin is asked
+			defer context.AfterFunc(options.waiter.on.over, cancel)() // after the end of its generation the next plugin is asked
 			refused, answered := s.retry(asking, func(ctx context.Context) error {
 				answer, err = find(ctx, request)
 				return err

@@ -48,7 +48,7 @@ type Client struct {
 
 	mu       sync.Mutex
 	current  *Plugin
-	resumes  bool          // present can resume sessions
+	resumes  bool          // present can resume sessions of another plugin
 	replaced chan struct{} // closed, and replaced, when current changes
 	closed   bool
 	running  sync.WaitGroup // goroutines of sessions

@@ -132,7 +132,7 @@ func (c *clock) contacted() time.Time {
 	return c.basis()
 }
 
-// basis does the same. The caller holds mu.
+// basis is contacted without the lock. The caller holds mu.
 func (c *clock) basis() time.Time {
 	if c.holding {
 		return c.known
@@ -210,8 +210,8 @@ func (c *clock) remaining() time.Duration {
 	return c.until(c.basis())
 }
 
-// nextCheck returns the time until watchClock must compute the deadline again: until it
-// passes, or would pass if the host held something.
+// nextCheck returns the time until watchClock must compute the deadline again: until the deadline
+// passes, or the deadline that would apply if the host held something.
 func (c *clock) nextCheck() time.Duration {
 	wait := c.remaining()
 	c.mu.Lock()
@@ -236,8 +236,8 @@ func (c *clock) provedUntil() time.Time {
 }
 
 // watchClock sends heartbeats and ends the session at its deadline. Sending does not wait for
-// the plugin. Heartbeats are small, and the stream's buffer lasts far longer than a session
-// without echoes.
+// the plugin. Heartbeats are small: a session without echoes has ended long before the stream's
+// buffer is full.
 func (s *Session) watchClock() {
 	every := func() time.Duration { return max(s.Timeout()/heartbeatsPerTimeout, time.Millisecond) }
 	ticker := time.NewTicker(every())

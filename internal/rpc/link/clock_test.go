@@ -31,7 +31,7 @@ func TestDeadlineIsNeverLaterThanZooKeepers(t *testing.T) {
 	const timeout = 10 * time.Second
 	for _, test := range []struct {
 		name     string
-		to, back time.Duration // of a heartbeat and its echo
+		to, back time.Duration // delays of a heartbeat and of its echo
 		age      time.Duration
 	}{
 		{"at once", 0, 0, 0},
@@ -77,7 +77,7 @@ func TestEchoNeverShortensTheDeadline(t *testing.T) {
 	})
 }
 
-// Echoes arrive in order. One answers the earlier heartbeats too, and none of them is kept.
+// Echoes arrive in order. An echo answers the earlier heartbeats too, and none of these is kept.
 func TestAnEchoedHeartbeatIsForgotten(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		c := newClock(time.Second)
@@ -323,7 +323,7 @@ func TestTheEndOfAProcessWaitsForItsSessions(t *testing.T) {
 		waits()
 		p.removeSession(s)
 		waits()
-		p.endOpen() // it has failed
+		p.endOpen() // the attempt to open it has failed
 		if synctest.Wait(); !returned || p.failure() == nil {
 			t.Errorf("returned: %v; %v", returned, p.failure())
 		}

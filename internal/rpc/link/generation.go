@@ -135,7 +135,7 @@ func (s *Session) move(from *generation) *generation {
 		if t := s.resume(next); t != nil || s.Err() != nil {
 			return t
 		}
-		p = next // it has ended too
+		p = next // next has ended too
 	}
 }
 

@@ -28,7 +28,7 @@ type Grant struct {
 
 	location
 	// Under the session's mu:
-	request *pb.AcquireRequest // what asked for it, and resumes it in another plugin
+	request *pb.AcquireRequest // the request that asked for it, and that resumes it in another plugin
 	watched bool               // the plugin reports its loss
 
 	mu      sync.Mutex
@@ -139,7 +139,8 @@ func (g *Grant) unhold() {
 	g.s.endGrant(g.id)
 }
 
-// leave makes the next plugin resume the grant by another request, as one that is ending.
+// leave makes the next plugin resume the grant by the request leaving, which tells it that the
+// grant is about to end.
 func (g *Grant) leave(leaving *pb.AcquireRequest) {
 	g.s.mu.Lock()
 	defer g.s.mu.Unlock()
@@ -156,9 +157,9 @@ func (g *Grant) Judge(err error) {
 }
 
 func (g *Grant) Write(ctx context.Context, ops ...recipes.Op) error {
-	var sent []recipes.Op // a Held of several grants is sent as one of each
+	var sent []recipes.Op // a Held of several grants is sent as one Held for each
 	var ids []string      // the request ids of those grants, and ""
-	var of []int          // the operations of ops
+	var of []int          // indexes of the operations in ops
 	for i, op := range ops {
 		err := op.Validate()
 		if op.Grants() == nil {

@@ -147,8 +147,8 @@ func TestASessionOutlivesOnlyAPluginThatHasDied(t *testing.T) {
 }
 
 // A plugin that cannot resume would open another session. The host cannot detect the end of a
-// plugin process that it has not launched, so such a plugin gets no session of another one. A host
-// attaches to one if ZKRECIPES_PLUGIN_REATTACH is set after its supervisor has started.
+// plugin process that it has not launched, so it moves no session to such a plugin. A host attaches
+// to one if ZKRECIPES_PLUGIN_REATTACH is set after its supervisor has started.
 func TestASessionIsNotMoved(t *testing.T) {
 	died := func(context.Context) bool { return true }
 	for to, test := range map[string]struct {

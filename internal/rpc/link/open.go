@@ -118,7 +118,7 @@ func (p *Plugin) start(ctx, streamCtx context.Context, cfg recipes.SessionConfig
 func (p *Plugin) openError(ctx context.Context, err error) error {
 	e, answered := wire.Error(err)
 	switch {
-	case answered: // it already names the operation
+	case answered: // the plugin's error already names the operation
 		return e
 	case errors.Is(err, recipes.ErrInternal), errors.Is(err, recipes.ErrUnsupported), errors.Is(e, recipes.ErrTooLarge): // refused before it was read
 	case p.failure() != nil:

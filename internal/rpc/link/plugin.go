@@ -26,7 +26,7 @@ type Plugin struct {
 	paused   chan struct{} // while not nil, Open waits until it is closed
 	opening  int
 	opened   chan struct{}     // holds one element when opening has become 0
-	sessions map[*Session]bool // those that it serves
+	sessions map[*Session]bool // the sessions that the plugin serves
 
 	processEnded context.Context // ends when its process has ended and opens no more sessions
 	endProcess   context.CancelFunc

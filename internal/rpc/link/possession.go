@@ -36,7 +36,7 @@ func (s *Session) resumePossessions(t *generation) {
 	if refused != nil {
 		return
 	}
-	for _, g := range s.begin(t) { // none if the generation has ended
+	for _, g := range s.begin(t) { // no grants if the generation has ended
 		s.Spawn(g.arm)
 	}
 }
@@ -64,8 +64,8 @@ func (s *Session) begin(t *generation) (watched []*Grant) {
 
 // A possession is a grant or a part, which the next plugin resumes.
 type possession interface {
-	resume(ctx context.Context) error // in the plugin that ctx names
-	drop(reason error)                // ends it: it was not resumed
+	resume(ctx context.Context) error // resumes it in the plugin that ctx names
+	drop(reason error)                // ends it, because it was not resumed
 	where() *location
 }
 

@@ -50,7 +50,7 @@ func (d drops) DropRest(ctx context.Context, _ *pb.DropRestRequest, _ ...grpc.Ca
 }
 
 // The last answer of a plugin that has ended is not a refusal: the next one resumes the
-// session. It does not wait for a plugin that lost its stream and does not answer.
+// session. A session does not wait for a plugin that lost its stream and does not answer.
 func TestAPluginThatEndsAtDropRestLosesNoSession(t *testing.T) {
 	for _, hangs := range []bool{false, true} {
 		synctest.Test(t, func(t *testing.T) {
@@ -64,8 +64,8 @@ func TestAPluginThatEndsAtDropRestLosesNoSession(t *testing.T) {
 }
 
 // The plugin that has resumed all possessions of a session is its owner, and is not asked to
-// resume later ones. A lost session records no possession, and neither does one that cannot outlive
-// its plugin.
+// resume later ones. A session that is lost, or that cannot outlive its plugin, records no
+// possession.
 func TestTheOwnerIsAskedForNothingAgain(t *testing.T) {
 	s, generationOf := resumable(t)
 	left := func(of *generation) int {
@@ -107,8 +107,9 @@ func TestTheOwnerIsAskedForNothingAgain(t *testing.T) {
 	}
 }
 
-// A contender is offered a turn in each generation until it has used it. One without a place
-// has nothing to resume, and would never take the turn for which the session waits.
+// A contender is offered a turn in each generation until it has used it. A contender without a
+// place has nothing to resume. If it were offered a turn, it would never take it, and the session
+// would wait.
 func TestAContenderWithAPlaceIsOfferedItsTurn(t *testing.T) {
 	s, generationOf := resumable(t)
 	w, none := &waiter{turns: make(chan turn, 1)}, &waiter{turns: make(chan turn, 1)}
@@ -175,7 +176,7 @@ func TestWorkOfAClosedClientIsDone(t *testing.T) {
 	}
 }
 
-// A grant that was lost cannot be ended by its holder, and the reason is that of the loss.
+// The holder cannot end a grant that was lost. The error is the reason of the loss.
 func TestTheEndOfALostGrantIsItsLoss(t *testing.T) {
 	s, _ := resumable(t)
 	g := &Grant{s: s, id: "1", lost: make(chan struct{})}

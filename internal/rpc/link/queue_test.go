@@ -37,8 +37,8 @@ func received(t *testing.T, s recipes.Recipes) recipes.Delivery {
 	return must.Get(q.Receive(ctx(t)))(t)
 }
 
-// A plugin that does not know the element has forgotten it only if an earlier call has ended
-// the delivery. It is then unknown whether that call acknowledged the element.
+// If a plugin does not know the element, an earlier call has ended the delivery. Whether that call
+// acknowledged the element is then unknown.
 func TestEndOfADeliveryIsJudgedByWhatWasSent(t *testing.T) {
 	nothing := fmt.Errorf("%w: request 1 holds nothing", recipes.ErrNotHeld)
 	type end struct {

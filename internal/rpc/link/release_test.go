@@ -23,10 +23,10 @@ type releaseFunc func(context.Context) error
 // A kind is a kind of grant.
 type kind struct {
 	name string
-	line bool // it has a wait queue
+	line bool // the recipe has a wait queue
 	// take acquires it at a path, in the given dialect if it has dialects.
 	take func(ctx context.Context, s recipes.Client, path string, d recipes.Dialect) (releaseFunc, error)
-	own  bool // it has no dialects
+	own  bool // the recipe has no dialects
 }
 
 var kinds = []kind{

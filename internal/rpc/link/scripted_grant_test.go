@@ -135,7 +135,8 @@ var grantCalls = []grantCall{
 	}},
 }
 
-// answers makes a plugin answer these calls: an element is received beside one that has grant.
+// answers makes a plugin answer these calls: an element is received beside one whose grant is
+// grant.
 func (s *scripted) answers(grant *pb.Grant, asked func(id string)) {
 	s.acquire = func(r *pb.AcquireRequest) (*pb.AcquireResponse, error) {
 		asked(r.GetRequestId())

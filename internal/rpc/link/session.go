@@ -1,6 +1,7 @@
 package link
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -27,7 +28,7 @@ type Session struct {
 	cfg          recipes.SessionConfig
 	handle       string
 	id           int64
-	resumeTicket []byte // for another plugin; a secret
+	resumeTicket []byte // for resuming in another plugin; a secret
 
 	resumable bool // see Resumable
 
@@ -51,7 +52,7 @@ type Session struct {
 	tasks   sync.WaitGroup
 
 	newest   *generation           // the latest with a stream
-	owner    *generation           // whose plugin has the grants
+	owner    *generation           // the generation whose plugin has the grants
 	resuming *generation           // resumes what the owner had; may be nil
 	owned    map[string]possession // known to the owner, including grants being released
 	changed  chan struct{}         // closed, and replaced, when serving changes
@@ -276,6 +277,10 @@ func (s *Session) close(ctx context.Context) error {
 	return err
 }
 
+// closeGrace is how long Close waits for the plugin although its context has ended, as Close of
+// the library waits for the server: see recipes.Session.
+const closeGrace = 100 * time.Millisecond
+
 // closeRemote makes the plugin close the session in ZooKeeper, and returns an error if that is
 // not confirmed. It waits at most for the session timeout: then ZooKeeper has expired the
 // session.
@@ -288,9 +293,10 @@ func (s *Session) closeRemote(ctx context.Context) error {
 	} else if !errors.Is(reason, recipes.ErrClosed) {
 		return unknown(reason)
 	}
-	ctx, cancel := context.WithTimeout(ctx, s.Timeout())
+	limit, cancel := context.WithTimeout(context.WithoutCancel(ctx), s.Timeout())
 	defer cancel()
-	_, err := s.client.sessions.Close(s.latest().plugin.to(ctx), &pb.CloseRequest{Session: s.handle})
+	defer context.AfterFunc(ctx, func() { time.AfterFunc(closeGrace, cancel) })()
+	_, err := s.client.sessions.Close(s.latest().plugin.to(limit), &pb.CloseRequest{Session: s.handle})
 	if err == nil {
 		return nil
 	}
@@ -300,8 +306,8 @@ func (s *Session) closeRemote(ctx context.Context) error {
 		return nil
 	case answered && errors.Is(e, recipes.ErrUnknownOutcome):
 		return e
-	case !answered && ctx.Err() != nil:
-		return unknown(ctx.Err())
+	case !answered && limit.Err() != nil:
+		return unknown(cmp.Or(ctx.Err(), limit.Err()))
 	}
 	return unknown(e)
 }

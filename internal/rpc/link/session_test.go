@@ -55,7 +55,7 @@ func TestFrozenPluginLosesTheSessionInTime(t *testing.T) {
 // cutOff is a session whose server continues to answer, although the leader receives nothing.
 type cutOff struct {
 	recipes.Client
-	at *atomic.Pointer[time.Time] // of the cut; nil before
+	at *atomic.Pointer[time.Time] // time of the cut; nil before it
 }
 
 func (c cutOff) LastContact() time.Time { return time.Now() }
@@ -170,6 +170,20 @@ func TestASecondCloseEndsWithItsContext(t *testing.T) {
 		l.wire.thaw()
 		must.Report(t, <-first)
 		must.Report(t, s.Close(c))
+	})
+}
+
+// A context that has ended before is enough to close a session, as without a plugin.
+func TestCloseWithAContextThatHasEnded(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		l := newLink(t)
+		s := l.open(t, 0)
+		ended, cancel := context.WithCancel(t.Context())
+		cancel()
+		must.Do(t, s.Close(ended))
+		if open := l.zk.Sessions(); len(open) > 0 {
+			t.Errorf("open: %#x", open)
+		}
 	})
 }
 

@@ -38,8 +38,8 @@ func (o Options) Abandonable(id string) Options { o.abandonID = id; return o }
 // an unknown outcome is worse than a late one.
 const answerTime = time.Second
 
-// call makes a call, as complete does. A call with a request id is given up here, however it
-// ends: if it has no answer, the plugin is notified.
+// call makes a call, as complete does. If a call with a request id ends without an answer, the
+// plugin is notified that it was given up.
 func (s *Session) call(ctx context.Context, options Options, rpc func(context.Context) error) error {
 	if options.abandonID == "" {
 		return s.complete(ctx, options, rpc)

@@ -22,8 +22,8 @@ import (
 	"google.golang.org/protobuf/types/known/durationpb"
 )
 
-// The call's first plugin has ended, and may have carried it out. The next plugin's answer
-// counts if it answers the earlier call.
+// The call's first plugin has ended, and may have carried it out. The next plugin's answer is the
+// result only if it also says what the earlier call did.
 func TestARepeatedCallWhoseOutcomeIsUnknown(t *testing.T) {
 	canceled, cancel := context.WithCancel(t.Context())
 	cancel()
@@ -351,7 +351,7 @@ func TestARefusedReleaseIsNotSentAgain(t *testing.T) {
 	}
 }
 
-// The next plugin does not resume a grant that its plugin does not hold.
+// If a plugin answers that it does not hold a grant, the next plugin does not resume that grant.
 func TestAGrantThatThePluginDoesNotHoldIsForgotten(t *testing.T) {
 	s, _ := resumable(t)
 	g := &Grant{s: s, id: "1", lost: make(chan struct{})}

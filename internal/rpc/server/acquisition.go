@@ -275,7 +275,7 @@ func (a *acquisitions) drop(c *acquisition) {
 	c.cancel()
 	select {
 	case <-c.done:
-		if !c.finished { // it was granted
+		if !c.finished { // the call holds a grant
 			a.giveUp(c)
 		}
 	default: // run will find it abandoned

@@ -21,8 +21,8 @@ import (
 // stub is a grant without methods of its own.
 type stub struct{ recipes.Grant }
 
-// A grant whose release was refused can still be released, even after many others have ended.
-// So can a grant that has ended although its znode may exist.
+// A grant whose release was refused can still be released, even after many others have ended. The
+// same applies to a grant that has ended although its znode may exist.
 func TestGrantIsKnownUntilItsZnodeIsDeleted(t *testing.T) {
 	for _, end := range []struct {
 		name  string

@@ -118,8 +118,8 @@ func TestUnknownModeIsRefused(t *testing.T) {
 	}
 }
 
-// A newer host's recipe is refused, and the error names its field. A request without a recipe is
-// refused too, and so is a try or a dialect that the recipe does not have.
+// A newer host's recipe is refused, and the error names its field. A request is also refused if it
+// has no recipe, or a try or a dialect that its recipe does not have.
 func TestAnImpossibleAcquireIsRefused(t *testing.T) {
 	newer := &pb.AcquireRequest{RequestId: "it"}
 	newer.ProtoReflect().SetUnknown(protowire.AppendBytes(protowire.AppendTag(nil, 90, protowire.BytesType), nil))
@@ -224,7 +224,7 @@ func TestARemovedMemberDoesNotWait(t *testing.T) {
 	}
 }
 
-// dropped counts how often its rest is deleted.
+// dropped counts the calls of its DropRest.
 type dropped struct {
 	recipes.Client
 	times *int

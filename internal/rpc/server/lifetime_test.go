@@ -61,7 +61,7 @@ func (b *bereaved) interrupt() {
 
 func (b *bereaved) expire() {
 	b.zk.ExpireSession(b.id)
-	time.Sleep(time.Second) // until the plugin is told so
+	time.Sleep(time.Second) // until the plugin receives that
 }
 
 // holds checks whether the host's session exists, and that the plugin ends if it does not.

@@ -139,7 +139,7 @@ func TestOutboxWithdrawsAPlaceAndNoLoss(t *testing.T) {
 	s := newSent()
 	s.begun, s.free = make(chan struct{}, 9), make(chan struct{})
 	s.put(joined("a"))
-	<-s.begun // and the next ones wait
+	<-s.begun // the next messages wait
 	s.put(joined("b"))
 	s.put(grantLost("b"))
 	s.put(joined("c"))

@@ -29,7 +29,7 @@ func (s service) PutElements(ctx context.Context, r *pb.PutElementsRequest) (*pb
 	}
 	ctx, end := t.acquisitions.abandonable(ctx, r.GetRequestId())
 	defer end()
-	if r.GetQueue().GetCapacity() > 0 { // it may wait for capacity
+	if r.GetQueue().GetCapacity() > 0 { // the put may wait for capacity
 		var cancel context.CancelFunc
 		ctx, cancel = withTimeToAnswer(ctx)
 		defer cancel()

@@ -40,10 +40,10 @@ type Config struct {
 	//
 	// A session should have two more methods. LastContact() time.Time returns when the last request
 	// or ping that ZooKeeper has answered was sent. KnownContact() time.Time returns the same
-	// for the last one that ZooKeeper's leader is known to have received, or would be if the
-	// session held something. Without these methods the host's clock must assume that the
-	// contact was two thirds of the session timeout ago: the longest silence after which
-	// ZooKeeper's clients still consider themselves connected.
+	// for the requests that ZooKeeper's leader is known to have received: while the session holds
+	// something, its deadline counts from that time. Without these methods the host's clock must
+	// assume that the contact was two thirds of the session timeout ago: the longest silence after
+	// which ZooKeeper's clients still consider themselves connected.
 	Open recipes.Opener
 	// Resume is that of package plugin. ticket is from the ResumeTicket method of a session that
 	// another plugin has served. contact is the last contact that ZooKeeper's leader is known to

@@ -157,8 +157,8 @@ func TestRequestIDThatIsTooLongIsRefused(t *testing.T) {
 	}
 }
 
-// For a host that does not read, unsent places of finished calls are dropped: the answers
-// have the places. The loss of a grant is kept.
+// If a host does not read, the plugin drops the unsent places of calls that have finished, because
+// their answers contain the places. It keeps the loss of a grant.
 func TestPlaceOfAContenderThatHasLeftIsNotKept(t *testing.T) {
 	h := newDeafHost(t)
 	must.Do(t, h.contend(t.Context(), "held", longPath, false))

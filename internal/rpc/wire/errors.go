@@ -310,8 +310,8 @@ func sentinels(names []string) []error {
 	return errs
 }
 
-// byCode returns the sentinel for an error without a known reason. FailedPrecondition has too
-// many meanings to choose one.
+// byCode returns the sentinel for an error without a known reason. FailedPrecondition has none,
+// because it has too many meanings.
 func byCode(code codes.Code) error {
 	if code == codes.FailedPrecondition {
 		return recipes.ErrInternal

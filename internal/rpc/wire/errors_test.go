@@ -173,7 +173,7 @@ func TestErrorWithoutAStatusIsReturnedUnchanged(t *testing.T) {
 	}
 }
 
-// gRPC itself returns this status, and yet it is certain that the call was not carried out.
+// gRPC itself returns this status, but it is still certain that the call was not carried out.
 func TestUnknownMethodIsUnsupported(t *testing.T) {
 	got, said := wire.Error(status.Error(codes.Unimplemented, "unknown method X"))
 	if !said || !errors.Is(got, recipes.ErrUnsupported) || errors.Is(got, recipes.ErrInternal) || !strings.Contains(got.Error(), "unknown method X") {

@@ -32,7 +32,7 @@ func TestEnsembleWithAnObserverBehindAFollower(t *testing.T) {
 	notBefore35(t)
 	cfg := config(3)
 	cfg.Observers = 1
-	cfg.Properties = map[string]string{"observerMasterPort": "2191"} // they all use that port
+	cfg.Properties = map[string]string{"observerMasterPort": "2191"} // all servers use that port
 	e := ensembletest.Start(t, apart(cfg))
 	observer, leader := e.Server(cfg.Servers), must.Get(e.Leader(t.Context()))(t)
 	figures := fourletter.Pairs(must.Get(observer.Word(t.Context(), "mntr"))(t), "\t")

@@ -22,8 +22,8 @@ func TestEnsembleWhoseFollowerDies(t *testing.T) {
 }
 
 // A session that moves to another server may be granted another timeout. The ensemble stores
-// the first one, and a new leader expires the session by that. PITFALLS 62 on real servers: the
-// present leader counts with a smaller one.
+// the first timeout, and a new leader expires the session by it. PITFALLS 62 on real servers: the
+// present leader counts with a smaller timeout.
 func TestEnsembleWithDifferentLimitsOfTheTimeout(t *testing.T) {
 	testall.Require(t)
 	cfg := config(3)
@@ -134,7 +134,7 @@ func TestEnsembleInReadOnlyMode(t *testing.T) {
 			break
 		}
 		select {
-		case <-time.After(20 * time.Millisecond): // another process, so it must be polled
+		case <-time.After(20 * time.Millisecond): // the server is another process, so the test polls it
 		case <-ctx.Done():
 			t.Fatal("the server is not read-only")
 		}

@@ -17,9 +17,10 @@ import (
 )
 
 // The server of 20 holders dies, and of the other two, one accepts their connections and answers
-// nothing. Nobody loses a hold: the attempts to reach a server are short enough for the session
-// timeout. With ConnectTimeout for each, the silent server would leave no time: it is as long as the
-// session timeout, as by default with sessions of 2 s. All three servers are voters.
+// nothing. No holder loses its hold, because the attempts to reach a server are short enough for
+// the session timeout. If each attempt took ConnectTimeout, the silent server would leave no time:
+// here ConnectTimeout is as long as the session timeout, as it is by default with sessions of 2 s.
+// All three servers are voters.
 func TestEnsembleWhoseServerDiesBesideASilentOne(t *testing.T) {
 	const holders = 20
 	// Long enough for a busy machine.
@@ -61,7 +62,7 @@ func TestEnsembleWhoseServerDiesBesideASilentOne(t *testing.T) {
 	must.Do(t, dies.Kill())
 	for i, h := range holds {
 		err := h.Write(ctx)
-		for errors.Is(err, recipes.ErrUnknownOutcome) { // it was sent to the server that dies
+		for errors.Is(err, recipes.ErrUnknownOutcome) { // the last request was sent to the server that dies
 			err = h.Write(ctx)
 		}
 		if err != nil || h.Err() != nil {

@@ -107,8 +107,8 @@ type holding struct {
 	timeout         time.Duration
 }
 
-// holders are the libraries. Their function returns when all locks are held, how long it took to
-// acquire them, 64 at once, and the client's processes. They are held until the test ends.
+// holders has a function for each library. It acquires all locks, 64 at once, and returns how long
+// that took, and the client's processes. The locks are held until the test ends.
 var holders = []struct {
 	name    string
 	threads bool // for each session

@@ -32,7 +32,7 @@ type pair struct {
 	library, theirs, ours string
 
 	free  bool // turns do not exclude each other
-	rw    bool // it has readers
+	rw    bool // the recipe has readers
 	lists bool // their library lists the wait queue, and must see our contender
 	stops bool // all contenders can wait for each other until one of them gives up (kazoo#649)
 	meet  bool // all four processes take part in each turn, so a turn waits for one that was killed
@@ -68,7 +68,7 @@ func TestEachDialectMeetsItsLibrary(t *testing.T) {
 		for _, d := range w.Dialects {
 			ours := string(d) + "/" + cmp.Or(recipe[w.Name], w.Name)
 			missing := !slices.ContainsFunc(pairs, func(p pair) bool { return p.ours == ours })
-			if missing && d != recipes.ZooKeeper && ours != "curator/group" { // there, any ephemeral child is a member
+			if missing && d != recipes.ZooKeeper && ours != "curator/group" { // in that recipe, any ephemeral child is a member
 				t.Errorf("no pair has %s, for the %s", ours, w.Name)
 			}
 		}
@@ -76,8 +76,8 @@ func TestEachDialectMeetsItsLibrary(t *testing.T) {
 }
 
 // TestInterop lets two processes of another library and two of ours contend for one path,
-// and kills a holder of each library in turn. A witness outside ZooKeeper notices if two
-// hold that should exclude each other. Turns must be in the order in which the contenders
+// and kills a holder of each library in turn. A witness outside ZooKeeper notices if two contenders
+// hold at once that should exclude each other. Turns must be in the order in which the contenders
 // joined, and no pause may last as long as a session timeout.
 func TestInterop(t *testing.T) {
 	ensembletest.Require(t)

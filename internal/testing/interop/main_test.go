@@ -23,6 +23,9 @@ func TestMain(m *testing.M) {
 		}
 		os.Exit(0)
 	}
+	if os.Getenv(relayEnv) != "" {
+		serveRelay(os.Args[1:])
+	}
 	leaktest.Main(ensembletest.Owner{Tests: withClasses{m}})
 }
 

@@ -23,14 +23,14 @@ type match struct {
 	seen      map[int]string // the side that took the turn with a number
 	holder    *peer          // the last to take a turn
 	handovers int            // turns that followed one of the other side
-	most      int            // the most turns of one peer between two turns of another, without a kill; the other may join late
+	most      int            // the most turns of one peer between two turns of another, if none was killed; the other may have joined late
 	since     map[*peer]map[*peer]int
 	put       map[string]int // elements of a queue, and how often
 	taken     map[string]int
 	reads     int
 	listed    int // how many times theirs listed ours
 	timeouts  int
-	lost      int // sessions, on a busy machine
+	lost      int // sessions that were lost, on a busy machine
 	kills     int
 	killedAs  map[string]int // by the role that the witness showed
 	broken    []string

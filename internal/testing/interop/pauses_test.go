@@ -29,7 +29,8 @@ const (
 	// The server expires sessions once a tick, and then the next contender needs time for
 	// its turn.
 	mostAfterKill = int((sessionTimeout + 200*time.Millisecond + time.Second) / askEvery)
-	// With kazoo#649 all wait until one gives up after 2 s, and perhaps a second time.
+	// With kazoo#649 all contenders wait until one of them gives up after 2 s. That can happen
+	// twice in a row.
 	mostStopped = int(5 * time.Second / askEvery)
 	// The time by which a match may exceed its length on a busy machine.
 	mostMore = int(2 * time.Minute / askEvery)

@@ -25,10 +25,13 @@ var compared = []ratio{
 	{"cycle", "handoff", "curator"},
 	{"cycle", "handoff", "kazoo"},
 	{"cycle", "plugin-handoff", "go-zookeeper"},
+	{"cycle", "plugin-handoff", "relay-handoff"},
 	{"cycle", "handoff", "plain"},
 	{"cycle", "go-zookeeper", "plain"},
 	{"drain", "handoff", "floor"},
 	{"drain", "handoff", "handover"},
+	{"many", "handoff", "handover"},
+	{"acquire", "handoff", "handover"},
 }
 
 // besides are the workloads of BenchmarkRecipes and BenchmarkHolds, each compared with all peers.
@@ -49,7 +52,7 @@ func allCompared() []ratio {
 				all = append(all, ratio{workload, lock, to})
 			}
 		}
-		all = append(all, ratio{workload, "plugin-handoff", "handoff"})
+		all = append(all, ratio{workload, "plugin-handoff", "handoff"}, ratio{workload, "plugin-handoff", "relay-handoff"})
 	}
 	return all
 }
@@ -87,7 +90,7 @@ func (s samples) ratios() string {
 	return out.String()
 }
 
-// of returns the samples of a lock, by servers and contenders.
+// of returns the samples of one lock. The keys are servers and contenders.
 func (s samples) of(workload, lock string) (found []sample) {
 	for k := range s {
 		if k.workload == workload && k.lock == lock {

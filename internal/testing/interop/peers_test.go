@@ -24,7 +24,7 @@ import (
 // way is what a benchmark measures: a lock, or the recipes of a library.
 type way struct {
 	name  string
-	runs  map[string]run         // by workload, those that it has
+	runs  map[string]run         // the workloads that it has, by name
 	asked func(testing.TB) int64 // counts the grants that needed a request to the leader; nil for other libraries
 }
 
@@ -51,9 +51,9 @@ func waysOf(tb testing.TB, addrs []string, n int) []way {
 		}
 		ways = append(ways, way{name: name, runs: map[string]run{"cycle": c.cycle, "drain": c.drain}})
 	}
-	own := func(prefix string, open recipes.Opener) {
+	own := func(prefix string, addrs []string, open recipes.Opener, strategies ...recipes.Strategy) {
 		sessions := ownSessions(tb, addrs, n, open)
-		for _, strategy := range []recipes.Strategy{recipes.Predecessor, recipes.Handoff} {
+		for _, strategy := range strategies {
 			if strategy == recipes.Predecessor && n > most.listing {
 				continue
 			}
@@ -82,9 +82,10 @@ func waysOf(tb testing.TB, addrs []string, n int) []way {
 			ways = append(ways, way{name: name, runs: map[string]run{"cycle": p.run("cycle")}})
 		}
 	}
-	own("", zookeeper.Open)
+	own("", addrs, zookeeper.Open, recipes.Predecessor, recipes.Handoff)
 	if n <= most.plugin {
-		own("plugin-", hosttest.NewProcess(tb, host.Config{StartTimeout: watchdog.Patience}).Plugin.Open)
+		own("relay-", throughProcess(tb, addrs), zookeeper.Open, recipes.Handoff)
+		own("plugin-", addrs, hosttest.NewProcess(tb, host.Config{StartTimeout: watchdog.Patience}).Plugin.Open, recipes.Predecessor, recipes.Handoff)
 	}
 	return ways
 }
@@ -104,7 +105,7 @@ func TestPeersTakeTurns(t *testing.T) {
 	cfg.SystemProperties = nil // a deleted path would lose the count of created znodes
 	for _, w := range waysOf(t, ensembletest.Start(t, cfg).Addrs(), 3) {
 		t.Run(w.name, func(t *testing.T) {
-			for range 2 { // as the rounds of the benchmark do
+			for range 2 { // repeated, like the rounds of the benchmark
 				if cycle := w.runs["cycle"]; cycle != nil {
 					cycle(t, 50*time.Millisecond)
 				}
@@ -132,8 +133,12 @@ type contenders struct {
 	held  atomic.Int32     // shares
 }
 
+// firstTurn is how long each first hold lasts, before the measurement. Other holds are released
+// at once: of a holder too many, none would overlap for long enough to be counted.
+const firstTurn = time.Millisecond
+
 // turn is one cycle.
-func (c *contenders) turn(ctx context.Context, l lock) error {
+func (c *contenders) turn(ctx context.Context, l lock, lasts time.Duration) error {
 	if err := l.acquire(ctx); err != nil {
 		return err
 	}
@@ -144,6 +149,7 @@ func (c *contenders) turn(ctx context.Context, l lock) error {
 	if c.held.Add(share) > c.most {
 		return fmt.Errorf("too many hold %s", c.path)
 	}
+	time.Sleep(lasts)
 	c.held.Add(-share)
 	return l.release(ctx)
 }
@@ -159,8 +165,8 @@ func (c *contenders) cycle(tb testing.TB, window time.Duration) float64 {
 		all.Go(func() error {
 			had := sync.OnceFunc(first.Done)
 			defer had()
-			for {
-				if err := c.turn(ctx, l); err != nil {
+			for lasts := firstTurn; ; lasts = 0 {
+				if err := c.turn(ctx, l, lasts); err != nil {
 					stop.Store(true)
 					return err
 				}
@@ -172,7 +178,7 @@ func (c *contenders) cycle(tb testing.TB, window time.Duration) float64 {
 			}
 		})
 	}
-	first.Wait() // each has had one turn
+	first.Wait() // each contender has had one turn
 	begun, before := time.Now(), done.Load()
 	time.Sleep(window)
 	count, took := done.Load()-before, time.Since(begun)
@@ -187,7 +193,7 @@ func (c *contenders) drain(tb testing.TB, _ time.Duration) float64 {
 	must.Do(tb, first.acquire(tb.Context()))
 	others, ctx := errgroup.WithContext(tb.Context())
 	for _, l := range c.locks[1:] {
-		others.Go(func() error { return c.turn(ctx, l) })
+		others.Go(func() error { return c.turn(ctx, l, 0) })
 	}
 	awaitChildren(ctx, tb, c.look, c.path, len(c.locks))
 	begun := time.Now()

@@ -89,7 +89,7 @@ func (m *match) play(lasts time.Duration, sides ...side) {
 
 // left reports whether the match must end early. One reason is that all peers wait forever,
 // which it records as broken. The other reason is a lost session, if each turn needs all peers.
-// starts means that a peer is not ready yet.
+// starts reports that a peer is not ready yet.
 func (m *match) left(starts bool) bool {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -177,7 +177,7 @@ func (m *match) is(pid string) string {
 	case m.pair.rw && m.writes(pid):
 		return "writer"
 	case m.pair.meet && (m.exists("taken-"+pid) || os.Rename(m.witness.file("rests-"+pid), m.witness.file("taken-"+pid)) == nil):
-		return "member" // it does not enter again
+		return "member" // a member does not enter again
 	case m.exists("reader-" + pid):
 		return "reader"
 	case m.writes(pid), m.exists("slot-" + pid):

@@ -98,7 +98,8 @@ func useQueue(ctx context.Context, queues []recipes.Queue, line string) (what st
 
 func element(i int) []byte { return fmt.Appendf(nil, "element-%08d", i) }
 
-// takeAll takes n elements, with four consumers, at most so many at once, for limit at most.
+// takeAll takes n elements with four consumers. One call takes no more than most elements, and
+// takeAll gives up after limit.
 func takeAll(ctx context.Context, queues []recipes.Queue, n int64, most int, limit time.Duration) (count int, first time.Duration, err error) {
 	ctx, cancel := context.WithTimeout(ctx, limit)
 	defer cancel()

@@ -2,10 +2,14 @@ package interop_test
 
 import (
 	"context"
+	"errors"
 	"fmt"
+	"runtime"
 	"strconv"
+	"strings"
 	"sync/atomic"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"github.com/go-zookeeper/zk"
@@ -56,7 +60,11 @@ func recipeWays(tb testing.TB, addrs []string, s setting) []way {
 	look := lookAt(tb, addrs)
 	raw := rawSessions(tb, addrs, 1)
 	theirs := lockRuns("/peers/go-zookeeper", func(path string) lock { return goZookeeper{zk.NewLock(raw[0], path, zk.WorldACL(zk.PermAll))} })
-	ways := []way{{name: "go-zookeeper", runs: theirs}}
+	if _, err := raw[0].Create("/peers/handover", nil, 0, zk.WorldACL(zk.PermAll)); err != nil && !errors.Is(err, zk.ErrNodeExists) {
+		tb.Fatal(err)
+	}
+	least := lockRuns("/peers/handover", func(path string) lock { return handingOver{newPlain(tb, raw[0], path)} })
+	ways := []way{{name: "go-zookeeper", runs: theirs}, {name: "handover", runs: least}}
 	for _, name := range []string{"curator", "kazoo"} {
 		p := startLibrary(tb, name, "/peers/"+name, addrs, s.sessions, peerTimeout)
 		runs := map[string]run{}
@@ -67,13 +75,18 @@ func recipeWays(tb testing.TB, addrs []string, s setting) []way {
 			runs[l] = func(tb testing.TB, window time.Duration) float64 { return p.do(tb, l, int64(elementsOf(window))) }
 		}
 		if name == "kazoo" {
-			delete(runs, "shared") // its readers and writers can wait for each other (kazoo#649)
+			delete(runs, "shared") // kazoo's readers and writers can wait for each other (kazoo#649)
 		}
+		// Both double barriers hung in a third round (Curator 5.4.0, kazoo 2.8.0): 19 members
+		// were leaving, and the last one still waited to enter. It misses the others if one of
+		// them leaves between its enrolment and its count.
+		delete(runs, "barrier")
 		ways = append(ways, way{name: name, runs: runs})
 	}
 	plugin := hosttest.NewProcess(tb, host.Config{StartTimeout: watchdog.Patience}).Plugin.Open
 	return append(ways,
 		way{name: "handoff", runs: ownRuns(tb, look, addrs, s.sessions, "/peers/ours", zookeeper.Open)},
+		way{name: "relay-handoff", runs: ownRuns(tb, look, throughProcess(tb, addrs), s.sessions, "/peers/relay", zookeeper.Open)},
 		way{name: "plugin-handoff", runs: ownRuns(tb, look, addrs, s.sessions, "/peers/plugin", plugin)})
 }
 
@@ -88,7 +101,7 @@ func TestRecipesRun(t *testing.T) {
 			for _, w := range recipeWays(t, addrs, s) {
 				for _, l := range s.workloads {
 					if run := w.runs[l.name]; run != nil {
-						for range 2 { // as the rounds of the benchmark do
+						for range 2 { // repeated, like the rounds of the benchmark
 							t.Logf("%s by %s: %.0f %s", l.name, w.name, run(t, 50*time.Millisecond), l.unit)
 						}
 					}
@@ -157,6 +170,49 @@ func ownRuns(tb testing.TB, look *zk.Conn, addrs []string, n int, path string, o
 		return failovers(tb, look, path+"/election", ownSessions(tb, addrs, n, open))
 	}
 	return runs
+}
+
+// tooMany is a semaphore with permits+1 permits.
+type tooMany chan struct{}
+
+func (m tooMany) acquire(ctx context.Context) error {
+	time.Sleep(time.Microsecond) // as a request does: without it, virtual time would stand still
+	select {
+	case m <- struct{}{}:
+		return nil
+	case <-ctx.Done():
+		return ctx.Err()
+	}
+}
+
+func (m tooMany) release(context.Context) error { <-m; return nil }
+
+// failing is a test that is expected to fail.
+type failing struct {
+	testing.TB
+	why atomic.Value
+}
+
+func (f *failing) Fatal(args ...any) {
+	f.why.Store(fmt.Sprint(args...))
+	runtime.Goexit()
+}
+
+func TestABenchmarkNoticesAHolderTooMany(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		c := contenders{path: "/semaphore", most: permits}
+		m := make(tooMany, permits+1)
+		for range 20 {
+			c.locks = append(c.locks, m)
+		}
+		f := failing{TB: t}
+		over := make(chan struct{})
+		go func() { defer close(over); c.cycle(&f, time.Millisecond) }()
+		<-over
+		if why, _ := f.why.Load().(string); !strings.Contains(why, "too many hold /semaphore") {
+			t.Errorf("failed for %q", why)
+		}
+	})
 }
 
 type ownSemaphore struct {

@@ -47,7 +47,7 @@ func TestRealContendersAreSeen(t *testing.T) {
 			err := os.WriteFile(own.file("counter"), nil, 0o600)
 			for starts := 1; err == nil; {
 				select {
-				case <-theirs.exited: // its session was lost, on a busy machine
+				case <-theirs.exited: // the peer's session was lost, on a busy machine
 					if starts++; starts > 10 {
 						t.Fatal("the other library's process has ended ten times")
 					}

@@ -108,8 +108,8 @@ func (r *run) settle(ctx context.Context, f fault) {
 // revive restarts servers that have ended by themselves, as a service manager does, and
 // waits until all serve. ZooKeeper 3.8.0 ends when it finds an ACL that a snapshot has left
 // out (ZOOKEEPER-4846). The majority still has all data, so this is counted but is not a
-// failure. With the same snapshot the server ends at each start. Then revive deletes its
-// data, provided that the other servers are a majority.
+// failure. A server ends at each start with that snapshot. In that case revive deletes its data,
+// provided that the other servers are a majority.
 func (r *run) revive(ctx context.Context, f fault) {
 	for try := 0; ; try++ {
 		var starting errgroup.Group

@@ -120,7 +120,7 @@ var keyModel = porcupine.Model{
 		case m.End == refused:
 			return m.Expect != anyRevision && (e.revision == unknownRevision || e.revision != m.Expect), e
 		case m.Expect != anyRevision && !e.is(m.Expect):
-			return m.End == unknown, e // it may have been refused, and the reply lost
+			return m.End == unknown, e // the write may have been refused, and the reply lost
 		case m.Kind == del && e.revision == 0:
 			return m.End == unknown, e
 		case m.Kind == del:
@@ -141,7 +141,7 @@ var queueModel = porcupine.Model{
 		if m.Kind == put {
 			return true, elements + " " + strconv.FormatInt(m.In, 10)
 		}
-		if m.End == unknown { // it took the first element, or nothing
+		if m.End == unknown { // the call took the first element, or nothing
 			if i := strings.IndexByte(strings.TrimPrefix(elements, " "), ' '); i >= 0 {
 				return true, elements[i+1:]
 			}

@@ -35,7 +35,7 @@ type end string
 const (
 	calling end = ""
 	done    end = "done"
-	refused end = "refused" // because ZooKeeper has another revision
+	refused end = "refused" // refused, because ZooKeeper has another revision
 	unknown end = "unknown"
 	failed  end = "failed" // known not to have happened
 )
@@ -66,7 +66,7 @@ const (
 	take kind = "take"
 
 	granted  kind = "granted" // a lock or a leadership
-	turn     kind = "turn"    // of a contender of another library
+	turn     kind = "turn"    // a turn of a contender of another library
 	closed   kind = "closed"  // Done has closed
 	released kind = "released"
 	write    kind = "write" // under the guard of a grant

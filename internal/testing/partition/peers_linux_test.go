@@ -19,7 +19,7 @@ import (
 )
 
 // libraries are the other libraries that contend with ours, each at a path of its own: Curator and
-// kazoo do not share a wait queue. The name is also that of the register that our holders write.
+// kazoo do not share a wait queue. The register that our holders write has the same name.
 var libraries = [...]struct {
 	name, path string
 	dialect    recipes.Dialect
@@ -35,7 +35,7 @@ var libraries = [...]struct {
 type peer struct {
 	name, path string
 	command    []string
-	host       int // as the clients are counted
+	host       int // its number, which is also its client's
 	stop       context.CancelFunc
 	done       chan struct{}
 
@@ -130,7 +130,7 @@ func (r *run) stopPeers() {
 	r.peers = nil
 }
 
-// begin waits until each lock has been held, and by the other libraries too.
+// begin waits until each lock has been held, by our clients and by the other libraries.
 func (r *run) begin() {
 	awaited := []func(message) bool{proof}
 	for _, p := range r.peers {

@@ -20,7 +20,7 @@ func TestRollingUpgrade(t *testing.T) {
 		t.Skip("run it with .ci/suite rolling")
 	}
 	var versions []ensemble.Installation
-	for _, home := range []string{homes[1], homes[0]} { // the servers start with the last one
+	for _, home := range []string{homes[1], homes[0]} { // ZOOKEEPER_HOME keeps the last one, with which the servers start
 		t.Setenv("ZOOKEEPER_HOME", home)
 		version, err := ensemble.Find()
 		if err != nil {

@@ -103,7 +103,7 @@ type process struct {
 	number int
 	cmd    *exec.Cmd
 	stdin  io.WriteCloser
-	done   chan struct{} // all its output has been read, and it is reaped
+	done   chan struct{} // all output of the process has been read, and it is reaped
 }
 
 // trapped is a client whose read is not answered yet.

@@ -76,7 +76,7 @@ func (d *desk) run(t *testing.T, command string) (string, error) {
 	cmd.Env = append(cmd.Env, d.caches...)
 	out, err := cmd.CombinedOutput()
 	if len(out) > 0 && !bytes.HasSuffix(out, []byte("\n")) {
-		out = append(out, '\n') // as a terminal gets
+		out = append(out, '\n') // as a terminal would get it
 	}
 	shown := strings.NewReplacer(d.addr, "127.0.0.1:2181", d.binaries, "/home/ann/go/bin", d.home, "/home/ann")
 	return shown.Replace(string(out)), err
@@ -175,8 +175,8 @@ func (d *desk) console(t *testing.T, b block) string {
 	return printed.String()
 }
 
-// regular replaces what differs from run to run. Exit codes do not differ, and neither does
-// output that is made from recorded results.
+// regular replaces what differs from run to run. Exit codes do not differ, nor does output that is
+// made from recorded results.
 func regular(printed string) string {
 	var text strings.Builder
 	recorded := false
@@ -240,7 +240,7 @@ func verbsAndFlagsOfTheDocs(t *testing.T, binaries string) {
 	}
 }
 
-// use is one of our commands in a block.
+// use is a call of one of our commands in a block.
 type use struct {
 	tool        string
 	verb, flags []string

@@ -74,7 +74,7 @@ func tableOf(t *testing.T, folders []string) string {
 			_, rest, ok := strings.Cut(name, "/contract/") // TestContract/direct/real/contract/GROUP/...
 			group, _, _ := strings.Cut(rest, "/")
 			if !ok {
-				group = name // it ended before its first test
+				group = name // the package ended before its first test
 			}
 			v.add("contract: "+strings.ReplaceAll(group, "_", " "), action)
 			contract["contract: "+strings.ReplaceAll(group, "_", " ")] = true

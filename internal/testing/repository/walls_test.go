@@ -193,7 +193,7 @@ func projectImports(t *testing.T) map[string][]string {
 		if err != nil {
 			t.Fatal(err)
 		}
-		imports[pkg] = append(imports[pkg], nil...) // includes a package that imports nothing
+		imports[pkg] = append(imports[pkg], nil...) // the entry exists even for a package that imports nothing
 		for _, spec := range parsed.Imports {
 			name, err := strconv.Unquote(spec.Path.Value)
 			if err != nil {

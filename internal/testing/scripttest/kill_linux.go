@@ -45,7 +45,7 @@ func signalled(dir string, signal syscall.Signal) (any bool) {
 		if err != nil || pid == os.Getpid() {
 			continue
 		}
-		environ, err := os.ReadFile("/proc/" + p.Name() + "/environ") // it is empty for a zombie
+		environ, err := os.ReadFile("/proc/" + p.Name() + "/environ") // the environment of a zombie is empty
 		if err == nil && names(environ, dir) {
 			any = syscall.Kill(pid, signal) == nil || any
 		}

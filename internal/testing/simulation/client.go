@@ -27,7 +27,7 @@ type client struct {
 	life   context.Context // ends with the process
 	kill   context.CancelFunc
 	lives  int
-	paused time.Time // its code runs again from then on
+	paused time.Time // when the paused code continues
 	turns  int       // completed ones
 	since  int       // completed ones since the end of faults
 	opened recipes.Client

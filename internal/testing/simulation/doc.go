@@ -65,13 +65,13 @@
 //
 // A seed decides every random choice of the network, servers, faults and clients, and the bytes
 // that the library reads from crypto/rand. Each message arrives at an instant of its own. Each
-// connection, client, grant and fault has its own stream of choices, and so have the requests of
-// one session for one znode. All bytes written to a connection at one instant are one message,
+// connection, client, grant and fault has its own stream of choices. The requests of one session
+// for one znode have one too. All bytes written to a connection at one instant are one message,
 // whatever the number of calls. So each event causes the next, and the order in which goroutines
 // run seldom matters. The trace sorts the events of one instant by their text.
 //
-// The order can still matter when one instant wakes two goroutines. Go's select statement chooses
-// at random, and so does the iteration over a map, such as that of a context's children. No seed
+// The order can still matter when one instant wakes two goroutines. Go chooses at random in a
+// select statement, and in an iteration over a map, such as that of a context's children. No seed
 // controls that. TestSeedsReplay measures how many seeds produce the same trace twice, byte for
 // byte. It was 590 of 600 when this was written, on a busy machine. Most of the other seeds run
 // through a plugin, where gRPC has its own goroutines. Each run uses one processor, and garbage is
@@ -91,9 +91,10 @@
 //   - 91,036 ends and 214,080 stalls of a connection to a plugin
 //   - 39,650 deletions of znodes, 93,741 reapings, 9,007 wraps of numbers
 //
-// Two seeds failed, both by a mistake of the harness. In one, the leader expired the operator's
-// session, because the follower of that session was cut off for 32 s. In the other, a follower
-// had held back a write, and the in-process server executed it after the session had expired.
+// Two seeds failed, both because of a mistake in the harness. In one, the leader expired the
+// operator's session, because the follower of that session was cut off for 32 s. In the other, a
+// follower had held back a write, and the in-process server executed it after the session had
+// expired.
 //
 // # What is not simulated
 //

@@ -68,7 +68,7 @@ func (h *host) latency(direction string) func() time.Duration {
 	s := newStream(h.world.seed, fmt.Sprintf("%s connection %d %s", h.name, h.dialled, direction))
 	base := s.between(50*time.Microsecond, pick(s, time.Millisecond, 5*time.Millisecond, 30*time.Millisecond))
 	slow := s.below(4)
-	if h.name == operatorName { // if the reply to its open were lost, the session would outlive the run
+	if h.name == operatorName { // if the reply that opens it were lost, the session would outlive the run
 		slow = 0
 	}
 	return func() time.Duration {

@@ -7,7 +7,8 @@ import (
 	"github.com/zkrecipes/zkrecipes/recipes"
 )
 
-// locks has clients take turns with a lock. Their strategies are mixed, or all the same.
+// locks is a game in which clients take turns with a lock. Their strategies are mixed, or all the
+// same.
 func locks(w *World) game {
 	strategies := recipes.Strategies()
 	if w.chance.chance(50) {

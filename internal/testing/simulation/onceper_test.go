@@ -47,8 +47,8 @@ type almanac struct {
 	mu      sync.Mutex
 	ahead   time.Duration
 	forward time.Duration // by how much the leader's clock was set forward, in all
-	back    bool          // it was set back
-	counted []mark        // before turns that are counted
+	back    bool          // the clock was set back
+	counted []mark        // times before turns that are counted
 	tried   map[int64]bool
 }
 
@@ -77,8 +77,9 @@ func (a *almanac) setClock(w *World, by time.Duration) {
 }
 
 // due checks that a turn, which began before m, began at least a period after each one that is
-// counted. A clock that was set forward shortens the period. A turn of a later grant does not matter:
-// the grant of this one was lost, and it cannot count. The caller holds the mutex.
+// counted. A clock that was set forward shortens the period. A counted turn of a later grant does
+// not matter: this turn's grant was then lost, so this turn cannot count. The caller holds the
+// mutex.
 func (a *almanac) due(c *client, m mark) {
 	for _, last := range a.counted {
 		if passed := m.at.Sub(last.at) + m.forward - last.forward; last.token <= m.token && passed < oncePeriod {
@@ -87,7 +88,8 @@ func (a *almanac) due(c *client, m mark) {
 	}
 }
 
-// early checks that what is too early follows a turn that a client has counted, or tried to.
+// early checks that a caller gets a NotDueError only after a turn that a client has counted, or
+// tried to count.
 func (a *almanac) early(c *client, e *recipes.NotDueError) {
 	a.mu.Lock()
 	defer a.mu.Unlock()

@@ -125,7 +125,7 @@ type rawGrant struct {
 
 func (g *rawGrant) Token() recipes.Token  { return g.token }
 func (g *rawGrant) Znode() string         { return g.path }
-func (g *rawGrant) ValidUntil() time.Time { return time.Time{} } // its library proves nothing
+func (g *rawGrant) ValidUntil() time.Time { return time.Time{} } // other libraries prove nothing
 
 func (g *rawGrant) Err() error {
 	if g.holds() {

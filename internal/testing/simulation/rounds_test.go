@@ -145,7 +145,7 @@ func (r *rounds) await(ctx, wait context.Context, c *client, s *rawSession, own 
 	for {
 		_, err = s.Create(own, nil, zk.FlagEphemeral, s.acl)
 		if errors.Is(err, zk.ErrNodeExists) {
-			err = nil // its own znode, whose create got no reply
+			err = nil // this is the member's own znode, whose create got no reply
 		}
 		if err == nil || !failed(err) || sleep(wait, retryPause) != nil {
 			break

@@ -182,7 +182,7 @@ func (w *World) finish(sc scenario, operator recipes.Session) {
 		w.fail("servers", "%d watches are left", n)
 	}
 	for _, n := range w.server.Tree() {
-		counts := strings.HasSuffix(n.Path, "-deletions") // of a directory, and remains as long as it
+		counts := strings.HasSuffix(n.Path, "-deletions") // counts the deletions in a directory, and remains as long as the directory
 		if n.Stat.EphemeralOwner != 0 || strings.Contains(n.Path, "/_c_") && !counts {
 			w.fail("servers", "%s is left", n.Path)
 		}

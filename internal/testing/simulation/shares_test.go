@@ -20,7 +20,7 @@ func TestSimulationOfShares(t *testing.T) {
 		{name: "shares whose assigners are deleted", paths: paths, begin: shares, line: sharesPath + "/assigner", unwrapped: true},
 		{name: "shares through a plugin", paths: paths, begin: shares, open: openThroughPlugin, hop: true},
 	} {
-		for i := range max(1, number(40, 40)/20) { // a run takes as long as two of others
+		for i := range max(1, number(40, 40)/20) { // a run takes twice as long as those of other scenarios
 			seed := *first + uint64(i)
 			r := simulateScenario(t, sc, seed)
 			for _, v := range r.Violations {
@@ -122,13 +122,13 @@ func (d *division) stay(ctx context.Context, m *shareholder, p recipes.Portion) 
 		case !calm && time.Now().After(end), settled && time.Now().After(end):
 			return nil
 		case calm && !settled && d.settled(m.client):
-			settled = true // and stay a while, for the others to see it
+			settled = true // stay for a while, so that the others see it
 			end = time.Now().Add(m.client.chance.between(200*time.Millisecond, time.Second))
 		}
 	}
 }
 
-// report records what a client owns. nil: it is no member.
+// report records what a client owns. nil means that it is not a member.
 func (d *division) report(c *client, owned map[int]bool) {
 	d.mu.Lock()
 	defer d.mu.Unlock()

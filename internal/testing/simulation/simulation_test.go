@@ -69,7 +69,7 @@ func TestSimulation(t *testing.T) {
 		return
 	}
 	sum := &summary{turns: make(map[string]int), faults: make(map[string]int)}
-	for i := range number(60, 20) {
+	for i := range number(15, 15) { // few, because the race detector makes them eight times slower; .ci/simulate has many
 		r := simulate(t, *first+uint64(i))
 		sum.add(r)
 		for _, v := range r.Violations {
@@ -118,7 +118,7 @@ func replays(t *testing.T, seed uint64) bool {
 
 func TestMain(m *testing.M) { leaktest.Main(m) }
 
-// summary sums up the runs of several seeds.
+// summary adds up the results of several seeds.
 type summary struct {
 	seeds   int
 	virtual time.Duration

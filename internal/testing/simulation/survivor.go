@@ -45,7 +45,8 @@ func surviving(sc scenario) scenario {
 	return sc
 }
 
-// twice has half of the turns be two at a time, so that a plugin resumes several contenders.
+// twice makes a client take two turns at a time, for half of its turns, so that a plugin resumes
+// several contenders.
 func twice(begin func(*World) game) func(*World) game {
 	return func(w *World) game {
 		g := begin(w)

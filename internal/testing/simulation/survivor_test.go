@@ -2,8 +2,8 @@ package simulation
 
 import "testing"
 
-// TestSimulationOfSurvivors simulates sessions whose plugins die, with the recipes that have no such
-// scenario among scenarios.
+// TestSimulationOfSurvivors simulates sessions whose plugins die, for the recipes without such a
+// scenario in the list scenarios.
 func TestSimulationOfSurvivors(t *testing.T) {
 	for _, sc := range []scenario{
 		{name: "queue", begin: twice(queues)},

@@ -78,7 +78,7 @@ func (h *Host) Replace(patience time.Duration) {
 		defer cancel()
 		p.link.Pause(ctx, patience)
 		if all, _ := p.link.DetachSessions(ctx); all {
-			_ = p.server.Close(ctx) // as a plugin that is told to stop
+			_ = p.server.Close(ctx) // like a plugin that gets SIGTERM
 		}
 		h.succeed(p)
 	})

@@ -104,8 +104,8 @@ type meter struct {
 	dir        string // of the sockets of plugins
 }
 
-// interval waits for an interval that begins now. It returns the figures of its second fifth and
-// of its last: in the first, sessions are opened or resumed.
+// interval waits for an interval that begins now. It returns the figures of the second and of the
+// last fifth of the interval. In the first fifth, sessions are opened or resumed.
 func (m meter) interval(length time.Duration) change {
 	m.Helper()
 	const samples = 10

@@ -111,7 +111,7 @@ func (w *work) pauses(d time.Duration) (ended bool) {
 }
 
 // known counts unknown outcomes, and returns any other error. An upgrade does not wait long for a
-// change, and neither does a Take whose context ends.
+// change. A Take whose context ends does not wait long either.
 func (w *work) known(err error) error {
 	if errors.Is(err, recipes.ErrUnknownOutcome) && !errors.Is(err, recipes.ErrSessionLost) {
 		w.unknown.Add(1)
@@ -284,7 +284,7 @@ func (w *work) watches(s recipes.Client, i int) func() error {
 		}
 		cancel()
 		var ctx context.Context
-		ctx, cancel = context.WithCancel(w.Context()) // the session ends it too
+		ctx, cancel = context.WithCancel(w.Context()) // the end of the session also ends the watch
 		members, err := g.Watch(ctx)
 		if err != nil {
 			return err

@@ -23,7 +23,7 @@ const tick = time.Second / 100
 func quitChildren() int {
 	started, _ := descendants()
 	for _, pid := range started {
-		_ = syscall.Kill(pid, syscall.SIGQUIT) // it may have ended
+		_ = syscall.Kill(pid, syscall.SIGQUIT) // the process may have ended already
 	}
 	return len(started)
 }

@@ -15,8 +15,8 @@ import (
 	"github.com/zkrecipes/zkrecipes/recipes/zookeeper"
 )
 
-// Bubble runs a test on virtual time. The bubble outlasts the second that go-zookeeper's Close may
-// wait for its answer: a session that is let go or given up does not wait for that.
+// Bubble runs a test on virtual time. The bubble lasts for the second that go-zookeeper's Close may
+// wait for its answer, because a session that was detached or given up does not wait for that.
 func Bubble(t *testing.T, f func(t *testing.T)) {
 	t.Helper()
 	synctest.Test(t, func(t *testing.T) {

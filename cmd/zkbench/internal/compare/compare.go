@@ -263,8 +263,8 @@ func leastP(n, m int) float64 {
 	return min(1, 2/combin.GeneralizedBinomial(float64(n+m), float64(n)))
 }
 
-// Write writes the comparison as text: a table for each unit, of Counts one with the counts that
-// differ, then warnings, and the verdict as the last line.
+// Write writes the comparison as text: a table for each unit (for Counts, one table of the counts
+// that differ), then warnings, and the verdict as the last line.
 func (r Result) Write(w io.Writer) error {
 	out := &strings.Builder{}
 	if r.exact {

@@ -40,10 +40,10 @@ func withoutProcs(name benchfmt.Name) string {
 
 // Counts compares two sides of [ReadCounts] without statistics, because a count is the
 // same on every machine. One trial of each is enough. A benchmark became worse if its
-// smallest new count is larger than its largest old one, or if the new side does not have it:
-// nothing shows then that its counts did not grow. Counts that overlap without being equal
-// are not exact, and are [Changed]. A count that only one of two results has is 0 in the
-// other. Without Options.Units, it compares countUnits. The other options do not apply.
+// smallest new count is larger than its largest old one, or if the new side lacks the benchmark,
+// because nothing then shows that its counts did not grow. Counts that overlap without being equal
+// are not exact, and are [Changed]. A count that only one of two results has is 0 in the other.
+// Without Options.Units, it compares countUnits. The other options do not apply.
 func Counts(a, b *Side, o Options) (Result, error) {
 	if len(o.Units) == 0 {
 		o.Units = countUnits

@@ -23,11 +23,11 @@ func OfRuns(name string, runs []record.Run) (*Side, error) {
 }
 
 // Paired compares two sides whose trials were run in pairs: the i-th trials of a benchmark
-// ran one right after the other, on the same servers. Other work of the machine slowed both
-// trials of a pair. So the change is the median of the pairs' ratios, and the test is
-// Wilcoxon's signed-rank test of their logarithms. It finds changes that the U test cannot
-// distinguish from a machine that is fast at times and slow at others. It is an error if
-// the numbers of trials with a compared unit differ.
+// ran one right after the other, on the same servers. Other load on the machine slowed both trials
+// of a pair alike. So the change is the median of the pairs' ratios, and the test is Wilcoxon's
+// signed-rank test of their logarithms. It finds changes that the U test cannot distinguish from a
+// machine that is fast at times and slow at others. It is an error if the numbers of trials with a
+// compared unit differ.
 func Paired(a, b *Side, o Options) (Result, error) {
 	r := Result{Options: o, Old: a.Name, New: b.Name, test: "Wilcoxon signed-rank, in pairs", least: leastPaired}
 	for _, k := range a.order {

@@ -106,8 +106,8 @@ func pairs(t *testing.T, seed uint64, count int, slower float64) (a, b *Side) {
 	return sides[0], sides[1]
 }
 
-// With two equal sides, at most one comparison in twenty shows a change. A planted change of 10 %
-// is found at least nineteen times in twenty; the U test does not find it in the noise.
+// Of twenty comparisons of equal sides, at most one shows a change. A planted change of 10 % is
+// found at least nineteen times in twenty; the U test does not find it in the noise.
 func TestPairedOnANoisyMachine(t *testing.T) {
 	const runs = 200
 	alarms, found, foundUnpaired := 0, 0, 0

@@ -30,9 +30,9 @@ type Side struct {
 	Broken  []error
 }
 
-// key is one unit of one benchmark. Of the environment only the package is part of it,
-// because users compare results of two environments. Results of two environments on one
-// side cause a warning.
+// key is one unit of one benchmark. The only part of the environment in it is the package, because
+// users compare results of two environments. Results of two environments on one side cause a
+// warning.
 type key struct{ pkg, benchmark, unit string }
 
 // ErrNoResults is returned for a file without results.

@@ -16,11 +16,11 @@ import (
 // Exit codes. They are part of the interface and are listed in the help.
 const (
 	OK          = 0
-	Failed      = 1   // a server, a session or an output failed; or compare found a regression, or slo no pass
+	Failed      = 1   // a server, a session or an output failed; or compare found a regression, or slo found no load that passes
 	Misuse      = 2   // flags or input files cannot be used; nothing was run
 	Broken      = 3   // a lock broke its promise
 	TooFew      = 3   // of compare: there are too few trials to decide
-	Invalid     = 4   // more than half of all trials are invalid, or of those of one row of the table
+	Invalid     = 4   // more than half of the trials are invalid: of all trials, or of those in one row of the table
 	Interrupted = 130 // the shells' code for SIGINT
 )
 

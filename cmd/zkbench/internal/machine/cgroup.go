@@ -40,8 +40,8 @@ func cgroupMemory(root string) (left int64, ok bool) {
 }
 
 // groups returns the directories of a group and of those above it. In a container the path may be
-// the host's and not exist. The container's own group is then the root of the mount, which is
-// always among them.
+// one of the host's, which does not exist there. The container's own group is then the root of the
+// mount, which is always among them.
 func groups(mount, path string) (dirs []string) {
 	for path = filepath.Clean("/" + path); ; path = filepath.Dir(path) {
 		dirs = append(dirs, filepath.Join(mount, path))

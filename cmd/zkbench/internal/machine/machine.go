@@ -12,7 +12,8 @@ import (
 	"github.com/zkrecipes/zkrecipes/internal/fourletter"
 )
 
-// Machine is what this machine and this process have for sessions. 0 means unknown.
+// Machine holds the resources that this machine and this process offer to sessions. 0 means
+// unknown.
 type Machine struct {
 	Files   int    // open files that the process may have
 	Ports   int    // local ports for connections to one address

@@ -24,8 +24,9 @@ func ServersCPU() (seconds float64, ok bool) {
 	return seconds, ok
 }
 
-// filesystem describes the file system of dir, such as "ext4 on /dev/sda1"; "" if unknown. It is
-// that of the longest mount that contains dir. A later mount hides an earlier one at the same path.
+// filesystem describes the file system of dir, such as "ext4 on /dev/sda1"; "" if unknown. It takes
+// the mount with the longest path that contains dir. A later mount hides an earlier one at the same
+// path.
 func filesystem(dir string) (found string) {
 	dir, err := filepath.EvalSymlinks(dir)
 	if err != nil {

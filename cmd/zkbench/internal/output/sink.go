@@ -60,7 +60,7 @@ func (s *Sink) Write(r record.Record) error {
 	return err
 }
 
-// Wrote reports whether a record is in -record, in -out or on stdout.
+// Wrote reports whether a record was written to -record, to -out or to stdout.
 func (s *Sink) Wrote() bool { return s.wrote }
 
 // Discard removes the files that were not committed.

@@ -24,8 +24,8 @@ func waited(n float64) float64    { return (n - 2) / (n - 1) }
 type point struct{ n, y, w float64 }
 
 // fit returns the non-negative coefficients of terms that minimize the weighted sum of
-// squared relative errors. In the optimum, the terms with non-zero coefficients solve their
-// own least squares. With so few terms fit tries all subsets, and the best is exact.
+// squared relative errors. At the optimum, the non-zero coefficients are the least-squares solution
+// for their terms alone. There are so few terms that fit tries all subsets, so the result is exact.
 func fit(terms []term, points []point) []float64 {
 	best, least := make([]float64, len(terms)), math.Inf(1)
 	for set := 1; set < 1<<len(terms); set++ {
@@ -120,11 +120,11 @@ type service struct {
 	law     law
 	fitted  []float64
 	largest float64 // level
-	scatter float64 // of logarithms: of trials around their level, and of levels around the law
+	scatter float64 // standard deviation of logarithms: trials around their level, and levels around the law
 	drift   float64 // see leastDrift and backtest
 	freedom float64
-	errs    []float64 // of levels predicted from those below, as shares
-	least   *service  // of a herd: by the linear law, see newServiceOf
+	errs    []float64 // errors of predicting each level from those below it, as shares
+	least   *service  // for a herd, the estimate by the linear law: see newServiceOf
 }
 
 // newService fits a law to the trials of each level. Levels with few handoffs count less.

@@ -93,7 +93,7 @@ type End struct {
 const (
 	perConnection = 5000 // a guess at a session and its connection in a server's heap, in bytes
 	keepAlive     = 3    // keep-alives that a session sends in its timeout
-	perKeepAlive  = 50e3 // a guess at what one takes of a server's processor, in ns
+	perKeepAlive  = 50e3 // a guess at the processor time of one keep-alive in a server, in ns
 	saturated     = 0.5  // share of a resource at which it limits a line
 )
 

@@ -87,7 +87,7 @@ type Model struct {
 	Name     string // of the combination, without the contenders and the delay
 	Strategy recipes.Strategy
 	Workload load.Workload
-	Levels   []int // that it was fitted to, ascending
+	Levels   []int // the levels that it was fitted to, ascending
 	Trials   int
 	Factor   float64 // see DefaultFactor; the caller may change it
 	// Delay is the round-trip time that predictions add for the network. Fit sets it to the

@@ -320,7 +320,7 @@ func TestAMachineThatRestsMayTakeTwiceAsLong(t *testing.T) {
 // 1909) has P(wait <= D) = (1 - load) e^load.
 func TestOpenLoadWaitsLikeAQueue(t *testing.T) {
 	m := fit(t, drained(recipes.Handoff, 100, 0))
-	const hold = 9900 * time.Microsecond // with a handoff 10 ms
+	const hold = 9900 * time.Microsecond // hold and handoff together take 10 ms
 	idle, err := m.Open(10, hold, 1)
 	if err != nil || math.Abs(idle.Share-0.1) > 0.001 || math.Abs(idle.P50.Value/100e3-1) > 0.05 {
 		t.Errorf("%+v, %v; want it busy 10%% of the time, and 100 µs alone", idle, err)

@@ -217,9 +217,9 @@ func (c *cells) recorded(trials []record.Record, figure func([]record.Record) fl
 	}
 }
 
-// good checks the intervals, and that the median error of times is at most 15 %. If two recordings
-// of a level differ by more in the median, the limit is that difference, because no prediction
-// can be better than the records.
+// good checks the intervals, and that the median error of times is at most 15 %. If the recordings
+// of a level differ by more than that, in the median, the limit is their difference, because no
+// prediction can be better than the records.
 func (c cells) good(t *testing.T, least int) {
 	t.Helper()
 	c.covered(t, least)
@@ -321,12 +321,12 @@ func sweepOf(servers string) string { return filepath.Join(results, "zookeeper-"
 // results has the records of the latest sweep.
 var results = filepath.Join("..", "..", "..", "..", "testdata", "results")
 
-// quiet returns the file of records from a machine that did nothing else.
+// quiet returns the file of records from an otherwise idle machine.
 func quiet(servers string) string {
 	return filepath.Join(results, "quiet", "zookeeper-"+servers+".jsonl")
 }
 
-// shared returns the file of records from a machine with other work.
+// shared returns the file of records from a machine under other load.
 func shared(servers string) string {
 	return filepath.Join(results, "shared", "zookeeper-"+servers+".jsonl")
 }
@@ -341,10 +341,10 @@ func alone(records []record.Record, s recipes.Strategy) map[int][]record.Record 
 	return levels
 }
 
-// TestRecordedHerdsArePredictedFromSmallOnes predicts how many contenders have the handoff that
-// herds of 200 and 500 had, from records of up to 100 on a quiet machine. The prediction for the
-// median is right within a quarter. For the 99th percentile it is at most twice as many, and the
-// number with 95 % certainty is safe.
+// TestRecordedHerdsArePredictedFromSmallOnes takes the handoff times of recorded herds of 200 and
+// 500 contenders. From records of up to 100 contenders on a quiet machine it predicts how many
+// contenders have such times. Given the median, the number is right within a quarter. Given the
+// 99th percentile, it is at most twice too large, and the number with 95 % certainty is safe.
 //
 // In longer herds so many contenders wake at once that they wait for the generator's processors.
 // Their trials are marked as invalid, but are used here.
@@ -377,7 +377,8 @@ func herds(t *testing.T, file string) (*plan.Model, map[int][]record.Record) {
 	return upTo(t, valid, 100), all
 }
 
-// longest predicts how many contenders keep the measured figure.
+// longest predicts the largest number of contenders for which a figure does not exceed its value in
+// the records.
 func longest(t *testing.T, m *plan.Model, figure string, records []record.Record) plan.Most {
 	t.Helper()
 	limit, ok := figureOf(records, figure)

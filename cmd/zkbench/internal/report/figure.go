@@ -15,7 +15,7 @@ type Figure struct {
 	Name   string // for files and links: lower case, with hyphens
 	Title  string
 	X, Y   string // what the axes show
-	Unit   string // of Y; see quantity
+	Unit   string // the unit of Y; see quantity
 	Series []Series
 	// Percentiles: X is 1/(1-percentile), and its ticks are percentiles.
 	Percentiles bool

@@ -146,7 +146,7 @@ func answer(s Set) string {
 }
 
 // ranking returns the values of all strategies in the longest line that all of them have, the
-// best first, and its contenders. text is "" if there is no such line.
+// best first, and how many contenders that line has. text is "" if there is no such line.
 func ranking(s Set, of string, less bool) (text string, n int) {
 	type ranked struct {
 		name  string

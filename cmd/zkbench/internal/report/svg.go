@@ -15,7 +15,7 @@ import (
 const (
 	width, height            = 720, 420
 	left, right, top, bottom = 82, 30, 58, 54 // margins; each further row of the legend adds to the top
-	inset                    = 12             // of the first and the last point
+	inset                    = 12             // distance of the first and the last point from the edges
 	legendRow                = 20
 )
 

@@ -71,8 +71,8 @@ func wellFormed(t *testing.T, name string, svg []byte) {
 	}
 }
 
-// Faults at the same time, at the edges and without recovery are drawn, and so is a second without
-// a grant.
+// Faults at the same time, at the edges and without recovery are drawn. A second without a grant is
+// drawn too.
 func TestMarksAndGapsOfATimeline(t *testing.T) {
 	runs := recordedTimeline(t)
 	r := &runs[0].Records[0]

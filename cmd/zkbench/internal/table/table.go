@@ -153,11 +153,10 @@ func (r row) sameButStrategy(other row) bool {
 	return a.Name() == b.Name()
 }
 
-// speed compares a row with the baseline: the median of the ratios of their times, each trial
-// with each, and its 95 % interval. It is ~ if the U test finds no difference, as in benchstat,
-// and "too few" if there are too few trials to find one.
-// The interval belongs to that test: if the test finds a difference, the interval does not
-// contain 1.
+// speed compares a row with the baseline: the median of the ratios of their times over all pairs of
+// trials, and its 95 % interval. It is ~ if the U test finds no difference, as in benchstat, and
+// "too few" if there are too few trials to find one. The interval belongs to that test: if the test
+// finds a difference, the interval does not contain 1.
 func (r row) speed(baseline row) string {
 	mine, base := r.Values(unit.Time), baseline.Values(unit.Time)
 	switch {

@@ -77,7 +77,7 @@ func Read(r io.Reader, below string) (*Log, error) {
 	holds := 0
 	in := json.NewDecoder(r)
 	for {
-		var v struct { // no key of a hold is one of a report
+		var v struct { // a hold and a report have no key in common
 			audit.Hold
 			audit.Report
 		}

@@ -33,17 +33,18 @@ type Forecast struct {
 	Rate float64       // acquisitions a second
 	Hold time.Duration // mean
 	Used float64       // the share of the time in which all permits are held
-	// Growth is how many times as many arrivals use all of the time.
+	// Growth is the factor by which arrivals can grow until all permits are always held.
 	Growth float64
-	Waits  Waits // with the growth that was asked for
-	// Predicted are the waits of the part that was held out, by a fit of the part before it.
-	// Measured has only values.
+	Waits  Waits // with the requested growth
+	// Predicted are the waits of the part that was held out, as a fit of the part before it
+	// predicts them. Measured has values without intervals.
 	Predicted, Measured Waits
 	HeldOut             int // acquisitions
 }
 
 // Predict predicts the waits if arrivals come growth times as often. The part from split to the end
-// of the log is held out first. An error is a refusal. Then the forecast has no waits.
+// of the log is held out first. An error means that the waits cannot be predicted. The forecast
+// then has none.
 func (p *Path) Predict(l *Log, split time.Time, growth float64, seed uint64) (Forecast, error) {
 	at := slices.IndexFunc(p.Acquisitions, func(a Acquisition) bool { return !a.At.Before(split) })
 	if at < 0 {
@@ -132,7 +133,7 @@ func (q *queue) arrive(gap, hold float64) float64 {
 	return granted - q.now
 }
 
-// predict draws arrivals with their holds, and computes the waits of a time as long as part.
+// predict draws arrivals with their holds, and computes the waits over a time as long as part.
 func (p *Path) predict(all []Acquisition, from time.Time, part time.Duration, growth float64, seed uint64) Waits {
 	gaps, holds := make([]float64, len(all)), make([]float64, len(all))
 	for i, a := range all {

@@ -29,7 +29,8 @@ func TestMain(m *testing.M) { leaktest.Main(m) }
 // arrival is an acquisition of a synthetic log.
 type arrival struct{ at, hold time.Duration }
 
-// poisson returns arrivals at a rate a second for a time, with holds by hold.
+// poisson returns the arrivals of a time span, at a rate per second. hold draws the length of each
+// hold.
 func poisson(seed uint64, rate float64, in time.Duration, hold func(*rand.Rand) time.Duration) (all []arrival) {
 	random := rand.New(rand.NewPCG(seed, 7))
 	for at := 0.0; ; {

@@ -47,8 +47,8 @@ var All = map[string]Launcher{
 	Plugin:    launchPlugin,
 }
 
-// Launch prepares a transport by its name, and opens a session over it, so that one that does not
-// work fails before the first trial. See Launcher for the arguments.
+// Launch prepares a transport by its name, and opens a session over it, so that a transport that
+// does not work fails before the first trial. See Launcher for the arguments.
 func Launch(ctx context.Context, all map[string]Launcher, name, plugin string, cfg recipes.SessionConfig, end *exit.Cleanup, say Say) (bench.Transport, error) {
 	t, err := all[name](ctx, plugin, cfg, end, say)
 	if err != nil {
@@ -65,8 +65,8 @@ func Launch(ctx context.Context, all map[string]Launcher, name, plugin string, c
 	return t, nil
 }
 
-// launchInProcess calls the library through gRPC in memory: the cost of the plugin without a
-// second process.
+// launchInProcess calls the library through gRPC in memory. That shows what the plugin costs
+// without a second process.
 func launchInProcess(_ context.Context, _ string, _ recipes.SessionConfig, end *exit.Cleanup, _ Say) (bench.Transport, error) {
 	p, err := host.InProcess(zookeeper.Open)
 	if err != nil {

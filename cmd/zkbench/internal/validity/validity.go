@@ -22,8 +22,8 @@ type Limits struct {
 	// GC is the share of the measured time for which the garbage collector stops
 	// all goroutines.
 	GC float64
-	// Late is how far behind schedule an open load starts, at the 99th percentile. It counts
-	// only if it is also more than LateShare of the median wait.
+	// Late is how far behind schedule an open load starts its acquisitions, at the 99th percentile.
+	// It counts only if it is also more than LateShare of the median wait.
 	Late      time.Duration
 	LateShare float64
 }

@@ -37,7 +37,7 @@ type bench struct {
 // process is a plugin process.
 type process struct {
 	cmd            *exec.Cmd
-	stdout, stderr bytes.Buffer // to read once it has exited
+	stdout, stderr bytes.Buffer // must not be read before the process has exited
 	line           chan string  // the first line of stdout
 	exited         chan struct{}
 	conn           *grpc.ClientConn
@@ -239,7 +239,7 @@ func (s *session) lost(reason string) error {
 	return nil
 }
 
-// look is the time between two looks at the server.
+// look is the time between two reads of the server's state.
 const look = 10 * time.Millisecond
 
 // eventually waits until the server shows what is wanted.

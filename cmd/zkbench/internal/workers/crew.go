@@ -2,8 +2,8 @@
 // The processes, called workers, meet at a path in ZooKeeper. They begin and end each trial at
 // a double barrier, and give their records to the first worker.
 //
-//  1. [Join] with a session that has no other use. It assigns the worker a number, and
-//     returns when all workers have joined and agree about the experiment.
+//  1. [Join] with a session that has no other use. It assigns a number to the worker, and returns
+//     when all workers have joined and agree about the experiment.
 //  2. For each trial: [Crew.Begin] before its measured part, [Crew.End] after it, and
 //     [Crew.Give] with its record. Worker 1 gets all records back.
 //  3. [Crew.Finish] at the end of the run; [Crew.Close] in any case.

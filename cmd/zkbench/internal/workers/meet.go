@@ -102,8 +102,8 @@ func (c *Crew) Finish(ctx context.Context) {
 	c.Close()
 }
 
-// awaitLeavers waits until all workers are about to leave. So none reports another one as
-// missing that leaves for the same reason.
+// awaitLeavers waits until all workers are about to leave. So no worker reports another as missing
+// that leaves for the same reason.
 func (c *Crew) awaitLeavers(ctx context.Context) {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), leaveTimeout)
 	defer cancel()

@@ -63,7 +63,7 @@ func config(i, n int) workers.Config {
 	}
 }
 
-// join lets n processes join at once, with configurations that change has changed.
+// join makes n processes join at once. change changes the configuration of each.
 func (m meeting) join(n int, change func(i int, cfg *workers.Config), joined func(i int, s recipes.Client, c *workers.Crew, err error)) {
 	m.Helper()
 	var joining sync.WaitGroup
@@ -81,7 +81,7 @@ func (m meeting) join(n int, change func(i int, cfg *workers.Config), joined fun
 	joining.Wait()
 }
 
-// meet lets n processes join, and returns their sessions too.
+// meet makes n processes join, and returns their crews and sessions.
 func (m meeting) meet(n int) ([]*workers.Crew, []recipes.Client) {
 	m.Helper()
 	crews, sessions := make([]*workers.Crew, n), make([]recipes.Client, n)
@@ -232,7 +232,7 @@ func TestWaitForAnIdleWorkerEnds(t *testing.T) {
 		m.join(2, func(_ int, cfg *workers.Config) { cfg.Patience = 100 * time.Millisecond }, func(_ int, _ recipes.Client, c *workers.Crew, err error) {
 			if err != nil {
 				m.Error(err)
-			} else if c.Number() == 1 { // the other one idles
+			} else if c.Number() == 1 { // the other worker idles
 				if err := c.Begin(c.Context()); err == nil || !strings.Contains(err.Error(), "not all of them came") {
 					m.Errorf("%v; want that not all came", err)
 				}

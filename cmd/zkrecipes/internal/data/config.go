@@ -122,7 +122,7 @@ type entryJSON struct {
 	Unset       bool       `json:"unset,omitempty"` // only the parent of other keys
 	Deleted     bool       `json:"deleted,omitempty"`
 	Value       string     `json:"value"`
-	ValueBase64 []byte     `json:"value_base64,omitempty"` // of a value that is not UTF-8
+	ValueBase64 []byte     `json:"value_base64,omitempty"` // only for a value that is not UTF-8
 }
 
 func inEntryJSON(e recipes.Entry) entryJSON {
@@ -274,7 +274,7 @@ func (v *configWatchVerb) Run(ctx context.Context, t *verb.Tool) error {
 	if v.all {
 		return verb.Follow(ctx, t, v.open, recipes.Configuration.WatchTree, func(now []recipes.Entry) error { return v.show(t, now) })
 	}
-	missing := false // and that was reported
+	missing := false // the missing key was reported
 	return verb.Follow(ctx, t, v.open, func(c recipes.Configuration, ctx context.Context) (<-chan recipes.Entry, error) {
 		return c.Watch(ctx, v.key)
 	}, func(e recipes.Entry) error {

@@ -64,7 +64,7 @@ type memberJSON struct {
 	SessionID string    `json:"session_id"` // in hexadecimal, as in ZooKeeper's tools
 	Token     int64     `json:"token"`
 	verb.Data
-	Unreadable bool `json:"unreadable,omitempty"` // it cannot be read
+	Unreadable bool `json:"unreadable,omitempty"` // the member's data cannot be read
 }
 
 func inMemberJSON(m recipes.Member) memberJSON {

@@ -133,7 +133,7 @@ type recordJSON struct {
 	Znode      string    `json:"znode"`
 	Since      time.Time `json:"since"`
 	Persistent bool      `json:"persistent"`
-	SessionID  string    `json:"session_id,omitempty"` // of one that is not persistent, in hexadecimal
+	SessionID  string    `json:"session_id,omitempty"` // the owner of a registration that is not persistent, in hexadecimal
 	Token      int64     `json:"token"`
 	verb.Data
 	Unreadable bool `json:"unreadable,omitempty"` // the ACL denies reading the data

@@ -155,7 +155,7 @@ func (v *queueTakeVerb) Arguments(args []string) error {
 
 func (v *queueTakeVerb) Run(ctx context.Context, t *verb.Tool) error {
 	p := v.Patience("nothing was taken from " + v.Path)
-	if verb.OtherLibrary(v.dialect) { // its consumers ignore claims
+	if verb.OtherLibrary(v.dialect) { // consumers of another library ignore claims
 		return verb.WaitFor(ctx, t, p, takeWith(v, recipes.Consumer.Take), func(e recipes.Element) error { return v.write(t, e) })
 	}
 	return verb.WaitFor(ctx, t, p, takeWith(v, recipes.Consumer.Receive), func(d recipes.Delivery) error { return v.handOver(d, t) })

@@ -50,7 +50,7 @@ func Silently(code int) error { return Error{Code: code} }
 // Usage returns an error in the command line or the configuration.
 func Usage(format string, args ...any) error { return With(Misuse, format, args...) }
 
-// Code returns the exit code of err. An error without a code has the code otherwise.
+// Code returns the exit code of err. For an error without a code it returns otherwise.
 func Code(err error, otherwise int) int {
 	if err == nil {
 		return OK

@@ -90,8 +90,8 @@ func (j *Job) Exited() <-chan struct{} { return j.exited }
 // without its own process group, Gone is Exited.
 func (j *Job) Gone() <-chan struct{} { return j.gone }
 
-// Denied is closed when a signal could be sent to no process of the job, because they belong to
-// another user: sudo, for example, changes the user of its command.
+// Denied is closed when a signal could not be sent to any process of the job, because they belong
+// to another user. For example, sudo changes the user of its command.
 func (j *Job) Denied() <-chan struct{} { return j.denied }
 
 func (j *Job) deny() { j.denying.Do(func() { close(j.denied) }) }

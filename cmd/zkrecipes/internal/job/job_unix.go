@@ -17,9 +17,9 @@ import (
 // because it would end this process and the hold when the reader of stderr exits. It is not
 // ignored, because the command would inherit that.
 //
-// All others that a process can catch are missing because they are about this process: its
-// children (CHLD), its stop (TSTP, TTIN, TTOU, CONT), Go's scheduler and profiler (URG, PROF),
-// its limits (XCPU, XFSZ), and its crash (ABRT, SEGV and the like).
+// The other signals that a process can catch are not relayed, because they concern this process
+// only: its children (CHLD), its stop (TSTP, TTIN, TTOU, CONT), Go's scheduler and profiler (URG,
+// PROF), its limits (XCPU, XFSZ), and its crash (ABRT, SEGV and the like).
 var relayed = append([]os.Signal{
 	syscall.SIGINT, syscall.SIGTERM, syscall.SIGHUP, syscall.SIGQUIT,
 	syscall.SIGUSR1, syscall.SIGUSR2, syscall.SIGWINCH, syscall.SIGALRM, syscall.SIGVTALRM, syscall.SIGIO,
@@ -112,12 +112,12 @@ func (j *Job) Kill() { j.signal(syscall.SIGKILL) }
 
 func (j *Job) signal(s syscall.Signal) {
 	select {
-	case <-j.gone: // another process may have the number now
+	case <-j.gone: // another process may have the id now
 		return
 	default:
 	}
 	j.send(s)
-	if ends(s) { // a stopped process, such as a background reader of a terminal, receives s only after CONT
+	if ends(s) { // a stopped process, such as a background process that reads from a terminal, receives s only after CONT
 		j.send(syscall.SIGCONT)
 	}
 }

@@ -29,7 +29,8 @@ func inheritable() map[int]bool {
 	return open
 }
 
-// TestCommandInheritsDescriptors: those of this process, such as 3>file, besides the pipes.
+// TestCommandInheritsDescriptors: a command inherits the pipes, and descriptors of this process
+// such as 3>file.
 func TestCommandInheritsDescriptors(t *testing.T) {
 	f := must.Get(os.Create(filepath.Join(t.TempDir(), "file")))(t)
 	defer f.Close()
@@ -47,7 +48,7 @@ func TestCommandInheritsDescriptors(t *testing.T) {
 	}
 }
 
-// TestLifetimeLastsAsLongAsProcessesOfTheCommand, even if the command itself has ended.
+// TestLifetimeLastsAsLongAsProcessesOfTheCommand: it lasts even if the command itself has ended.
 func TestLifetimeLastsAsLongAsProcessesOfTheCommand(t *testing.T) {
 	life := must.Get(NewLifetime())(t)
 	defer life.Close()
@@ -67,13 +68,13 @@ func TestLifetimeLastsAsLongAsProcessesOfTheCommand(t *testing.T) {
 	_, _ = io.Copy(io.Discard, life.Reader)
 }
 
-// TestOtherProcessesDoNotInheritPipes: otherwise the plugin would wait for its own end.
+// TestOtherProcessesDoNotInheritPipes: a plugin that inherited one would wait for its own end.
 func TestOtherProcessesDoNotInheritPipes(t *testing.T) {
 	life := must.Get(NewLifetime())(t)
 	defer life.Close()
 	before := inheritable()
 	j := &Job{cmd: exec.Command("/bin/sh"), exited: make(chan struct{}), denied: make(chan struct{})}
-	close(j.exited) // it is not started
+	close(j.exited) // the command is not started
 	started := must.Get(j.arrange(life))(t)
 	defer started()
 	if len(j.cmd.ExtraFiles) == 0 {

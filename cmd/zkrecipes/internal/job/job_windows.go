@@ -95,7 +95,7 @@ func resumeIn(object windows.Handle, pid uint32) error {
 	defer windows.CloseHandle(threads)
 	entry := windows.ThreadEntry32{Size: uint32(unsafe.Sizeof(windows.ThreadEntry32{}))}
 	for err = windows.Thread32First(threads, &entry); err == nil; err = windows.Thread32Next(threads, &entry) {
-		if entry.OwnerProcessID == pid { // it has one thread as yet
+		if entry.OwnerProcessID == pid { // the process has only one thread yet
 			thread, err := windows.OpenThread(windows.THREAD_SUSPEND_RESUME, false, entry.ThreadID)
 			if err != nil {
 				return os.NewSyscallError("OpenThread", err)

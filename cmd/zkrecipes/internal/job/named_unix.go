@@ -13,12 +13,12 @@ import (
 // ExecFlag is the first argument by which this program replaces itself: see [Exec].
 const ExecFlag = "-exec"
 
-// naming are the variables in which systemd names the process that its sockets or its watchdog
-// are for. Any other process ignores them.
+// naming lists the variables in which systemd names the process for which its sockets or its
+// watchdog are meant. Any other process ignores them.
 var naming = []string{"LISTEN_PID=", "WATCHDOG_PID="}
 
-// renamed returns what to start so that program gets systemd's variables with its own number. A
-// number is only known once the process runs. So this program is started, sets the variables, and
+// renamed returns what to start so that program gets systemd's variables with its own process id.
+// That id is only known once the process runs. So this program is started, sets the variables, and
 // replaces itself by program.
 func renamed(program string, argv []string) (string, []string) {
 	ours := strconv.Itoa(os.Getpid())
@@ -31,12 +31,12 @@ func renamed(program string, argv []string) (string, []string) {
 }
 
 // Exec replaces this process by the program args[0] with the arguments args[1:], the first of
-// which is its name. Variables of systemd that name its parent, which has called renamed, name
-// this process then. It returns only an error.
+// which is its name. It changes systemd's variables that name its parent, which has called renamed,
+// so that they name this process. It returns only an error.
 func Exec(args []string) error {
 	parent := strconv.Itoa(os.Getppid())
 	env := slices.DeleteFunc(os.Environ(), func(v string) bool {
-		return strings.HasPrefix(v, "LISTEN_PIDFDID=") // names the process too, and cannot be set again
+		return strings.HasPrefix(v, "LISTEN_PIDFDID=") // this variable names the process too, and cannot be changed
 	})
 	for i, v := range env {
 		for _, name := range naming {

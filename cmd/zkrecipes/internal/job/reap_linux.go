@@ -12,17 +12,17 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// ReapEnv is the environment variable that makes a process collect orphans although it is not
-// the first process of its container.
+// ReapEnv is the environment variable that makes a process reap orphans although it is not the
+// first process of its container.
 const ReapEnv = "ZKRECIPES_REAP"
 
 // Reap runs main, and returns its exit code.
 //
 // A process whose parent has ended becomes a child of the first process of its container. If that
-// does not collect it when it ends, it stays as a zombie. So if this process is the first, or if
-// ReapEnv is 1, main runs in a child process, and this one only collects what ends, and passes
-// signals on. It does not collect in the process of main: nothing there could distinguish an orphan
-// from a process whose exit status the program awaits.
+// process does not reap it when it ends, it stays a zombie. So if this process is the first, or if
+// ReapEnv is 1, main runs in a child process, and this process only reaps processes and passes
+// signals on. The process of main does not reap, because it could not distinguish an orphan from a
+// process whose exit status it awaits.
 func Reap(main func() int) int {
 	first := os.Getpid() == 1
 	if !first && os.Getenv(ReapEnv) != "1" {
@@ -51,21 +51,21 @@ func inChild(first bool) (*os.Process, error) {
 	}
 	attr := &os.ProcAttr{
 		Env:   slices.DeleteFunc(os.Environ(), func(v string) bool { return strings.HasPrefix(v, ReapEnv+"=") }),
-		Files: []*os.File{os.Stdin, os.Stdout, os.Stderr}, // it also inherits those that this process has inherited
+		Files: []*os.File{os.Stdin, os.Stdout, os.Stderr}, // the child also inherits the descriptors that this process has inherited
 		Sys:   new(syscall.SysProcAttr),
 	}
 	dieWithParent(attr.Sys)
 	caught, pass := slices.Concat(relayed, suspending, continuing), func(s os.Signal) bool { return !dropped(s) }
 	switch {
 	case !atTerminal():
-	case first: // the child gets what is typed, and this process passes the rest on
+	case first: // the child gets the terminal's signals, and this process passes the others on
 		tty, err := os.Open("/dev/tty")
 		if err != nil {
 			return nil, err
 		}
 		defer tty.Close()
 		attr.Sys.Foreground, attr.Sys.Ctty = true, int(tty.Fd())
-	default: // both get what is typed, and a shell stops and continues both
+	default: // both processes get the terminal's signals, and a shell stops and continues both
 		caught, pass = relayed, func(s os.Signal) bool { return !dropped(s) && !typed(s) }
 	}
 	signals := make(chan os.Signal, 16)
@@ -90,15 +90,15 @@ func inChild(first bool) (*os.Process, error) {
 	return child, nil
 }
 
-// collect collects each process that ends, until child has ended, and returns child's exit code as
-// a shell does.
+// collect reaps each process that ends until child has ended, and returns child's exit code as a
+// shell does.
 func collect(child *os.Process) int {
 	for {
 		var status syscall.WaitStatus
 		pid, err := syscall.Wait4(-1, &status, 0, nil)
 		switch {
 		case err == syscall.EINTR || pid != child.Pid && err == nil:
-		case err != nil: // not possible: child is not collected
+		case err != nil: // not possible: child has not been reaped
 			return 1
 		case status.Signaled():
 			return ExitSignal + int(status.Signal())

@@ -74,7 +74,7 @@ func NewRelay(ctx context.Context) (*Relay, context.Context) {
 		for range r.suspends {
 			r.suspend()
 			select {
-			case <-r.suspends: // it came before this process stopped
+			case <-r.suspends: // it arrived before this process stopped
 			default:
 			}
 		}
@@ -108,8 +108,8 @@ func (r *Relay) take(s os.Signal) {
 }
 
 // Start starts the command as [Start] does. Signals that arrive during the start are passed
-// on too, because the command may be ready for them before Start returns. So is a signal that
-// arrived too late to end the wait.
+// on too, because the command may be ready for them before Start returns. A signal that arrived too
+// late to end the wait is passed on as well.
 //
 // After a SIGTSTP the command is continued only if held returns true. Otherwise the caller
 // must end it.
@@ -128,8 +128,9 @@ func (r *Relay) Start(program string, argv, env []string, life *Lifetime, held f
 }
 
 // StartBeside is Start for one of several commands, with another stdin. Data that the command
-// does not read is dropped. Signals are passed on to the command until remove. The first is the
-// one that has ended the context. Such a signal ends the context although the command runs.
+// does not read is dropped. Signals are passed on to the command until remove. The first of them is
+// the signal that has ended the context. A later signal that ends processes also ends the context,
+// although the command runs.
 func (r *Relay) StartBeside(program string, argv, env []string, life *Lifetime, held func() bool, stdin io.Reader) (j *Job, remove func(), err error) {
 	r.starts.RLock()
 	defer r.starts.RUnlock()

@@ -11,7 +11,8 @@ import (
 	"github.com/zkrecipes/zkrecipes/internal/testing/watchdog"
 )
 
-// TestOnlyAHeldCommandIsContinued: the caller ends the others.
+// TestOnlyAHeldCommandIsContinued: a command that is not held stays stopped until the caller ends
+// it.
 func TestOnlyAHeldCommandIsContinued(t *testing.T) {
 	r, _ := NewRelay(t.Context())
 	defer r.Stop()

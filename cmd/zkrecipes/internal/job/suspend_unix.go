@@ -22,12 +22,12 @@ const stopMoment = 100 * time.Millisecond
 // process, and the command would continue after ZooKeeper has granted its hold to another
 // client. A command that ignores or handles SIGTSTP gets SIGSTOP, for the same reason.
 //
-// When this process continues, so do the commands that are held, and those that were being
-// ended. The others stay stopped until their callers end them.
+// When this process continues, the commands that are held, and those that were being ended,
+// continue too. The others stay stopped until their callers end them.
 //
 // A SIGCONT can arrive before this process has stopped, and the runtime does not report in
-// which order signals arrived. So nothing stops if one arrives at about the same time:
-// otherwise this process could wait forever for another.
+// which order signals arrived. So suspend stops nothing if a SIGCONT arrives at about the same
+// time. Otherwise this process could wait forever for another SIGCONT.
 func (r *Relay) suspend() {
 	r.starts.Lock()
 	defer r.starts.Unlock()

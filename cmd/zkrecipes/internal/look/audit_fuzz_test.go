@@ -24,7 +24,7 @@ func FuzzAudit(f *testing.F) {
 	for _, pattern := range []string{"../../../../testdata/audit/log.*", "../../../../internal/txnlog/testdata/*/log.*"} {
 		for _, name := range must.Get(filepath.Glob(pattern))(f) {
 			log := must.Get(os.ReadFile(name))(f)
-			if len(log) > 4<<10 { // the rest is like it
+			if len(log) > 4<<10 { // a long log only repeats such records
 				log = log[:4<<10]
 			}
 			f.Add(log, []byte{})

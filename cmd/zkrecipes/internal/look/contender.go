@@ -27,7 +27,7 @@ type contenderJSON struct {
 	SessionID  string    `json:"session_id"`      // in hexadecimal, as in ZooKeeper's tools
 	Token      int64     `json:"token,omitempty"` // a waiter of a priority lock has none
 	Znode      string    `json:"znode"`
-	Slot       *int      `json:"slot,omitempty"` // of a holder that has a number
+	Slot       *int      `json:"slot,omitempty"` // only for a holder that has a number
 	Priority   *int      `json:"priority,omitempty"`
 	Successor  bool      `json:"successor,omitempty"`
 	Revocable  bool      `json:"revocable,omitempty"`
@@ -119,8 +119,7 @@ func guid(znode string) string {
 }
 
 // persistent returns the znodes that have a contender's name and no session. They do not
-// belong to a running program, and no session deletes them when it ends. All contenders
-// behind them wait.
+// belong to a running program, and no session's end deletes them. All contenders behind them wait.
 func persistent(line []recipes.Contender) []recipes.Contender {
 	return slices.DeleteFunc(slices.Clone(line), func(c recipes.Contender) bool { return c.SessionID != 0 })
 }

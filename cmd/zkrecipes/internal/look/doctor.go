@@ -111,7 +111,8 @@ func (v *doctorVerb) found(check, status, advice, format string, args ...any) {
 	v.findings = append(v.findings, finding{check, status, fmt.Sprintf(format, args...), advice})
 }
 
-// rows are those of a table with three columns. The last one has a row for each line.
+// rows returns the rows of a table with three columns. A last cell of several lines takes a row for
+// each line.
 func (f finding) rows() (rows [][]string) {
 	text := f.Detail
 	if f.Advice != "" {

@@ -100,8 +100,8 @@ func (v *doctorVerb) lock(ctx context.Context, s recipes.Recipes, server string)
 	return true
 }
 
-// handoff lets one session wait for the lock of another, and warns if its grant needed more than the
-// release. Then locks work, but slower.
+// handoff lets one session wait for a lock that another holds, and warns if the grant needed
+// requests beside the release. Locks then work, but slower.
 func (v *doctorVerb) handoff(ctx context.Context, p *host.Plugin, cfg recipes.SessionConfig, holder recipes.Recipes) {
 	waiter, err := p.Open(ctx, cfg)
 	if err == nil {
@@ -146,7 +146,7 @@ func handOver(ctx context.Context, holder, waiter recipes.Recipes) error {
 	select {
 	case <-waits:
 		return errors.Join(h.Release(ctx), <-granted)
-	case err := <-granted: // it did not even wait
+	case err := <-granted: // the session did not even wait
 		return errors.Join(h.Release(ctx), err)
 	}
 }
@@ -182,7 +182,7 @@ func takeLock(ctx context.Context, s recipes.Recipes) (skew time.Duration, err e
 }
 
 // ticks compares the session timeout with the server's tick. A server that does not answer conf
-// is not checked: by default ZooKeeper does not allow it.
+// is not checked: by default ZooKeeper does not allow conf.
 func (v *doctorVerb) ticks(ctx context.Context, security *recipes.TLS, server string, timeout time.Duration) {
 	tick, observer := parseConf(verb.AskWord(ctx, security, server, "conf"))
 	if tick <= 0 {

@@ -20,7 +20,8 @@ import (
 
 func TestMain(m *testing.M) { leaktest.Main(m) }
 
-// TestContenderIsKnownByItsGUID: as a waiter and as a holder, whatever the name of the path.
+// TestContenderIsKnownByItsGUID: a waiter and a holder have the same GUID, whatever the name of the
+// path.
 func TestContenderIsKnownByItsGUID(t *testing.T) {
 	const id = "_c_0f8fad5b-d9cb-469f-a165-70867728950e"
 	for _, znode := range []string{

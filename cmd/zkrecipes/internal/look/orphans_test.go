@@ -42,7 +42,7 @@ func TestTheSessionOfAContender(t *testing.T) {
 		{Znode: "/l/lock-0000000000", SessionID: own},
 		{Znode: "/l/lock-0000000001", SessionID: gone},
 		{Znode: "/l/lock-0000000002", SessionID: other},
-		{Znode: "/l/lock-0000000003"}, // persistent, which is reported otherwise
+		{Znode: "/l/lock-0000000003"}, // a persistent znode, which another check reports
 	}
 	for name, c := range map[string]struct {
 		dumps []string

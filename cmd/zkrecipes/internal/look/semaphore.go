@@ -10,8 +10,8 @@ import (
 	"github.com/zkrecipes/zkrecipes/recipes"
 )
 
-// semaphore only shows a semaphore. A command with a permit is run by "lock -n", as in
-// consul: another verb would do the same under another name.
+// semaphore only shows a semaphore. "lock -n" runs a command with a permit, as in consul. A verb
+// for that here would only be a second name.
 var semaphore = verb.Verb{
 	Name: "semaphore", Usage: "[flags] PATH", New: verb.New[semaphoreVerb],
 	Synopsis: "Show how many permits of a semaphore are free",

@@ -85,7 +85,7 @@ func (v *upgradeVerb) Run(ctx context.Context, t *verb.Tool) (err error) {
 		u, err := verb.RequestUpgrade(ctx, pid, v.timeout)
 		switch {
 		case v.all && errors.Is(err, verb.ErrNoProcess):
-			continue // it was killed, or has ended since
+			continue // the process was killed, or has ended since
 		case err != nil:
 			failed = true
 			text := strings.Join(strings.Fields(err.Error()), " ")

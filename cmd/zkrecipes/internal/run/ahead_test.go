@@ -110,7 +110,7 @@ func TestShortWaitSaysNothing(t *testing.T) {
 	})
 }
 
-// TestHoldersAreNamed: the first one, and the number of the others.
+// TestHoldersAreNamed: the text has the name of the first holder, and the number of the others.
 func TestHoldersAreNamed(t *testing.T) {
 	a := aheadOf(7, []recipes.Contender{contender(1, "a", true), contender(2, "b", true), contender(3, "c", false)})
 	if got, want := a.String(), "3 ahead, held by a, in line since 2026-11-22T14:02:03Z, and 1 more"; got != want {

@@ -41,7 +41,7 @@ type guard struct {
 	path           string
 	argv           []string
 
-	close bool          // the command does not inherit life
+	close bool          // the command inherits no descriptor of life
 	life  *job.Lifetime // if zkrecipes is killed, keeps the grant while processes of the command run; may be nil
 
 	lineKind recipes.Kind // of the wait queue whose contenders are shown; "": none

@@ -29,7 +29,8 @@ func (g heldGrant) Err() error {
 	return nil
 }
 
-// TestASuccessIsRecordedWhenTheServersAreBack: unless the lock is lost or a signal arrives first.
+// TestASuccessIsRecordedWhenTheServersAreBack: it is not recorded if the lock is lost or a signal
+// arrives first.
 func TestASuccessIsRecordedWhenTheServersAreBack(t *testing.T) {
 	for _, tt := range []struct {
 		name           string

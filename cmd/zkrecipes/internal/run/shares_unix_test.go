@@ -168,7 +168,7 @@ func TestTheCommandIsStartedWithTheLatestNumbers(t *testing.T) {
 		t.Errorf("%d is given up while the command runs", number)
 	default:
 	}
-	s.changes <- []recipes.Share{all[0], s.share(5)} // later than the list that the command was to get
+	s.changes <- []recipes.Share{all[0], s.share(5)} // a later list than the one with which the command was to start
 	must.Do(t, end.Close())
 	s.told("1,5")
 	if got := []int{<-s.released, <-s.released}; !slices.Contains(got, 2) || !slices.Contains(got, 3) {
@@ -252,7 +252,7 @@ func TestSharesThatHaveEndedAreNotKept(t *testing.T) {
 	}
 }
 
-// A process that nohup has started ignores HUP, and so would a command that it starts.
+// A process that nohup has started ignores HUP, and a command that it starts would inherit that.
 func TestACommandIsHungUpUnderNohup(t *testing.T) {
 	signal.Ignore(syscall.SIGHUP)
 	t.Cleanup(func() { signal.Reset(syscall.SIGHUP) })

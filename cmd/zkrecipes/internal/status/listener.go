@@ -15,7 +15,7 @@ const (
 )
 
 // listener keeps few connections open, so that they do not use up the descriptors of this process.
-// For another connection it closes the oldest one: that has been answered, or it is idle.
+// When another connection arrives it closes the oldest one, which has been answered or is idle.
 type listener struct {
 	net.Listener
 	scarce func() bool // whether fewer descriptors than spare are free

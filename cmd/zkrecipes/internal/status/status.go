@@ -121,8 +121,8 @@ func (s *Server) Granted(path string, g recipes.Grant) (end func()) {
 	}
 }
 
-// healthz answers 200 as long as this process works, because zkrecipes itself waits for servers
-// and replaces sessions. The text shows the state of the session.
+// healthz always answers 200 while this process works, because a restart would not help: zkrecipes
+// itself waits for servers and replaces sessions. The text shows the state of the session.
 func (s *Server) healthz(w http.ResponseWriter, _ *http.Request) {
 	s.mu.Lock()
 	defer s.mu.Unlock()

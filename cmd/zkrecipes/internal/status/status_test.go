@@ -17,7 +17,7 @@ type lost struct {
 
 func (l lost) Err() error { return l.reason }
 
-// TestAnAnswerIsOnePrintableLine: whatever text a server has sent about the loss.
+// TestAnAnswerIsOnePrintableLine: it is, whatever text a server has sent about the loss.
 func TestAnAnswerIsOnePrintableLine(t *testing.T) {
 	s := &Server{grants: map[*held]struct{}{{"/l", lost{reason: errors.New("x\x1b[2J\n\u009b\xff")}}: {}}}
 	w := httptest.NewRecorder()

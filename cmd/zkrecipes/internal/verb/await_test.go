@@ -205,7 +205,8 @@ func (o *opening) Open(context.Context, recipes.SessionConfig) (recipes.Client, 
 	return o.session, nil
 }
 
-// TestRequestWithoutAnswerIsAFailure: even of verbs that do not wait for other clients.
+// TestRequestWithoutAnswerIsAFailure: this is also true for verbs that do not wait for other
+// clients.
 func TestRequestWithoutAnswerIsAFailure(t *testing.T) {
 	configure(t)
 	for state, want := range map[recipes.State]int{recipes.Connected: exit.Timeout, recipes.Suspended: exit.Failed} {

@@ -26,7 +26,7 @@ func controlDirectory(t *testing.T) string {
 	return filepath.Join(dir, "zkrecipes")
 }
 
-// TestARemovedSocketIsCreatedAgain: even if its directory was removed too.
+// TestARemovedSocketIsCreatedAgain: its directory may have been removed too.
 func TestARemovedSocketIsCreatedAgain(t *testing.T) {
 	dir := controlDirectory(t)
 	c := &control{stop: make(chan struct{})}

@@ -23,8 +23,8 @@ const (
 )
 
 // Every exit of the tool makes what it writes printable, because most of it comes from servers,
-// other clients, the plugin or files. So do the exits of a line and of a table's cell, where a
-// newline or a tab would forge another line or cell. Only Stored writes bytes as they are.
+// other clients, the plugin or files. The exits of a line and of a table's cell also change
+// newlines and tabs, which would forge another line or cell. Only Stored writes bytes as they are.
 
 // Result writes the result of the verb, in JSON or as text. It writes all of it or returns an
 // error. text must end lines that have outside text with Row or Table.

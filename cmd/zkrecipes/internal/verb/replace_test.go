@@ -46,7 +46,7 @@ func TestReplaceKeepsWhatAFileIs(t *testing.T) {
 	}
 }
 
-// TestReplaceLeavesNothingBehind: after an error.
+// TestReplaceLeavesNothingBehind: after an error there is no file.
 func TestReplaceLeavesNothingBehind(t *testing.T) {
 	dir := t.TempDir()
 	if err := Replace(filepath.Join(dir, "none", "file"), nil, 0o600); err == nil {

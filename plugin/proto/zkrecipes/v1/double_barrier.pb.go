@@ -28,9 +28,9 @@ type LeaveDoubleBarrierRequest struct {
 	Session   string                 `protobuf:"bytes,1,opt,name=session,proto3" json:"session,omitempty"`
 	RequestId string                 `protobuf:"bytes,2,opt,name=request_id,json=requestId,proto3" json:"request_id,omitempty"`
 	// Set if an earlier call for this member has failed: the request that resumes it as a
-	// leaving member. A plugin that does not know the member, because the session has moved to
-	// it since, waits for the others that the request names. The member's znode is deleted
-	// then.
+	// leaving member. If the session has moved to another plugin since, that plugin does not know the
+	// member. It then waits for the other members that the request names. The member's own znode is
+	// already deleted in this case.
 	Leaving       *AcquireRequest `protobuf:"bytes,3,opt,name=leaving,proto3" json:"leaving,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache

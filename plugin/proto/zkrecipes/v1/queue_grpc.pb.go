@@ -55,8 +55,8 @@ type QueueServiceClient interface {
 	// ReceiveElements claims the first elements that are not claimed, in one transaction,
 	// and waits while there is none. Each is a grant as if Acquire had received it. The
 	// request id of number i, from 0, is that of the call, a slash and i. Abandon with the
-	// call's request id returns all of them, also after the answer. The plugin never repeats
-	// it; a host can, with another request id, after it has abandoned the first one.
+	// call's request id returns all of them, even after the answer. The plugin never repeats it; a
+	// host can, with another request id, after it has abandoned the first one.
 	ReceiveElements(ctx context.Context, in *ReceiveElementsRequest, opts ...grpc.CallOption) (*ReceiveElementsResponse, error)
 	// AcknowledgeElement deletes a received element and its claim, if the claim exists.
 	// It may be called again and then returns the result of the first call. If the call
@@ -188,8 +188,8 @@ type QueueServiceServer interface {
 	// ReceiveElements claims the first elements that are not claimed, in one transaction,
 	// and waits while there is none. Each is a grant as if Acquire had received it. The
 	// request id of number i, from 0, is that of the call, a slash and i. Abandon with the
-	// call's request id returns all of them, also after the answer. The plugin never repeats
-	// it; a host can, with another request id, after it has abandoned the first one.
+	// call's request id returns all of them, even after the answer. The plugin never repeats it; a
+	// host can, with another request id, after it has abandoned the first one.
 	ReceiveElements(context.Context, *ReceiveElementsRequest) (*ReceiveElementsResponse, error)
 	// AcknowledgeElement deletes a received element and its claim, if the claim exists.
 	// It may be called again and then returns the result of the first call. If the call

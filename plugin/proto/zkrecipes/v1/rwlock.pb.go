@@ -216,7 +216,7 @@ type RevokeRequest struct {
 	Force   bool                   `protobuf:"varint,4,opt,name=force,proto3" json:"force,omitempty"`
 	// "shared-lock" or "priority-lock".
 	Kind string `protobuf:"bytes,5,opt,name=kind,proto3" json:"kind,omitempty"`
-	// For a shared lock: as AcquireRequest.dialect.
+	// For a shared lock: see AcquireRequest.dialect.
 	Dialect       string `protobuf:"bytes,6,opt,name=dialect,proto3" json:"dialect,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache

@@ -44,9 +44,8 @@ const (
 // answer must call Abandon, as for GrantService.Acquire.
 type TransactionServiceClient interface {
 	// BeginTransaction creates a transaction for a group of sites. NODE_EXISTS: the path
-	// has a transaction. If the variant has a coordinator, the session becomes it.
-	// Abandon ends that role, even after the answer: a waiting site then becomes the
-	// coordinator.
+	// has a transaction. In a variant with a coordinator, the session becomes the coordinator.
+	// Abandon ends that role, even after the answer: a waiting site then becomes the coordinator.
 	BeginTransaction(ctx context.Context, in *BeginTransactionRequest, opts ...grpc.CallOption) (*BeginTransactionResponse, error)
 	// CoordinateTransaction waits until the votes allow a decision, records a decision,
 	// and answers with the recorded one.
@@ -182,9 +181,8 @@ func (c *transactionServiceClient) GetTransaction(ctx context.Context, in *GetTr
 // answer must call Abandon, as for GrantService.Acquire.
 type TransactionServiceServer interface {
 	// BeginTransaction creates a transaction for a group of sites. NODE_EXISTS: the path
-	// has a transaction. If the variant has a coordinator, the session becomes it.
-	// Abandon ends that role, even after the answer: a waiting site then becomes the
-	// coordinator.
+	// has a transaction. In a variant with a coordinator, the session becomes the coordinator.
+	// Abandon ends that role, even after the answer: a waiting site then becomes the coordinator.
 	BeginTransaction(context.Context, *BeginTransactionRequest) (*BeginTransactionResponse, error)
 	// CoordinateTransaction waits until the votes allow a decision, records a decision,
 	// and answers with the recorded one.

@@ -30,7 +30,7 @@ func (b *barrier) Set(ctx context.Context, data []byte) error {
 	}
 	if b.Session.Unsettled(ctx, err) {
 		if isSet, readErr := b.IsSet(ctx); readErr == nil && isSet {
-			return nil // by this client or another one
+			return nil // deleted by this client or another one
 		}
 	}
 	return b.Failed(b.Session.Because(ctx, err))

@@ -57,7 +57,7 @@ func TestABarrierThatMayNotBeReadIsNotWaitedFor(t *testing.T) {
 func TestABarrierIsWaitedForWhateverItHolds(t *testing.T) {
 	zktest.OnEmbedded(t, func(s *zktest.Scene, srv *zkserver.Server) {
 		waiter := s.Session()
-		if _, err := s.Raw.Create(s.Path, make([]byte, 128<<10), 0, zk.WorldACL(zk.PermAll)); err != nil { // more than its MaxPacket
+		if _, err := s.Raw.Create(s.Path, make([]byte, 128<<10), 0, zk.WorldACL(zk.PermAll)); err != nil { // more than the session's MaxPacket
 			s.Fatal(err)
 		}
 		waited := zktest.GoDo(s.Ctx, zktest.BarrierAt(s.T, waiter, s.Path).Wait)

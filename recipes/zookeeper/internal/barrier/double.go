@@ -121,7 +121,7 @@ func (b *doubleBarrier) members(ctx context.Context) ([]line.Entry, error) {
 // awaitReady waits until ready names the member, and returns all members that it names.
 func (b *doubleBarrier) awaitReady(ctx context.Context, o *znode.Ephemeral) ([]string, error) {
 	var r ready
-	woken := false // by a change of ready, which then most likely names the member
+	woken := false // woken by a change of ready, which then most likely names the member
 	err := znode.Await(ctx, b.Session, fmt.Sprintf("waiting for %d members", b.size), func() (events []<-chan struct{}, err error) {
 		if err := o.Err(); err != nil {
 			return nil, err
@@ -182,8 +182,8 @@ func (b *doubleBarrier) read(ctx context.Context) (ready, error) {
 }
 
 // gather lists the members. The caller is a member that ready does not name. If a member
-// of the last generation is still present, gather returns an event: the lowest of them is
-// gone, which by the text's rule leaves last. Otherwise, if enough members wait, it
+// of the last generation is still present, gather returns an event that fires when the lowest of
+// them is gone. By the text's rule, the lowest leaves last. Otherwise, if enough members wait, it
 // admits those that have waited longest, and the caller has to read ready again.
 //
 // Every member that counts enough members does this, even if it does not enter itself.
@@ -218,9 +218,9 @@ func (b *doubleBarrier) gather(ctx context.Context, r ready) (<-chan struct{}, e
 // been deleted and created again since it was read. The later one may have the same
 // version, and name members that have not read it yet. So admit reads ready again after
 // the listing. If ready is still the same, then every ready written from now on names
-// exactly these members, as long as all of them are present. For each ready names the
-// first members of a listing, and every later listing begins with these members: none puts
-// a later member ahead of an earlier one.
+// exactly these members, as long as all of them are present. The reason is that each ready names
+// the first members of a listing. Every later listing begins with these members, because no listing
+// puts a later member ahead of an earlier one.
 func (b *doubleBarrier) admit(ctx context.Context, r ready, members []line.Entry) error {
 	var t session.Txn
 	names := make([]string, len(members))

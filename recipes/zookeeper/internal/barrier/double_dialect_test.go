@@ -139,7 +139,7 @@ func (u *under[T]) returns() T {
 	return u.got
 }
 
-// The first of kazoo's members that leaves deletes ready, perhaps before ours has read it.
+// The first of kazoo's members that leaves deletes ready, possibly before ours has read it.
 func TestADoubleBarrierInADialectIsEnteredByAReadyThatIsGone(t *testing.T) {
 	inDialects(t, func(s virtual, d recipes.Dialect) {
 		first := s.theirs(d)

@@ -59,7 +59,7 @@ func (p *passage) leave(ctx context.Context) error {
 		if err != nil {
 			return nil, znode.Listed(err)
 		}
-		if node.Stat.Czxid > p.round.zxid { // it has entered again
+		if node.Stat.Czxid > p.round.zxid { // the member has entered again
 			p.round.members = slices.DeleteFunc(slices.Clone(p.round.members), func(name string) bool { return name == target })
 			return nil, znode.ErrReadAgain
 		}

@@ -231,7 +231,7 @@ func TestAMemberOfTheNextRoundIsNotWaitedFor(t *testing.T) {
 		names := must.Get(other.Names("/b"))(t)
 		name := nameOfMember(d)
 		first := must.Get(names.Register(ctx, name, nil))(t)
-		had := must.Get(at(s).Enter(ctx, nil))(t) // the last member, which creates ready
+		had := must.Get(at(s).Enter(ctx, nil))(t) // this is the last member, which creates ready
 		for _, path := range []string{had.Znode(), "/b/ready"} {
 			must.Do(t, zktest.BarrierAt(t, other, path).Remove(ctx))
 		}

@@ -101,7 +101,7 @@ func TestADepartureWakesOne(t *testing.T) {
 		}
 		// The session that deletes its znode gets an event too, because it watches the znode.
 		leave(0, 6, [size]int64{})              // the lowest waits for the highest
-		leave(2, 5, [size]int64{2: 1})          // no member waits for it
+		leave(2, 5, [size]int64{2: 1})          // no member waits for this one
 		leave(4, 4, [size]int64{0: 1, 4: 1})    // the highest wakes the lowest
 		leave(1, 3, [size]int64{1: 1})          // the lowest waits for 3 now
 		leave(3, 0, [size]int64{2, 1, 1, 2, 1}) // 3 wakes the lowest, which leaves and wakes all

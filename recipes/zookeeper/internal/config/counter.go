@@ -104,7 +104,7 @@ func (n *number) tryNext(ctx context.Context, next func(n int64, t *session.Txn)
 		if err := n.make(ctx); err != nil {
 			return 0, err
 		}
-		return n.tryNext(ctx, next) // another client may have created it with a number
+		return n.tryNext(ctx, next) // another client may have created the znode with a number
 	}
 	t.Set(n.path, n.encode(value), version)
 	_, err = n.session.CommitBelow(ctx, n.receipts, n.session.Provide, t)

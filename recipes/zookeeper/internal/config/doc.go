@@ -10,8 +10,7 @@
 // version that was read together with that mzxid, and with the count of deletions that was
 // known before (znode.ReadCounted): if no key beside it was deleted since, the version is that
 // of the same znode. After a lost reply, the receipt shows which session made the change, even
-// if another client has written the same value. Znodes are persistent, and so are their
-// parents.
+// if another client has written the same value. Znodes and their parents are persistent.
 //
 // Rejected: a marker below each key, ephemeral while a session compares. It would also notice
 // deletions by other programs, but cost a write for each change, wake all clients that watch

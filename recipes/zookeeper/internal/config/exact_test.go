@@ -171,8 +171,8 @@ func TestAConfigurationThatWasReplacedIsNotOverwritten(t *testing.T) {
 	}
 }
 
-// The first Set creates the configuration's own znode. The reply is lost or not, and other clients change the
-// znode before the session sends another request.
+// The first Set creates the configuration's own znode. Its reply may be lost, and other clients
+// change the znode before the session sends another request.
 func TestTheFirstSetKnowsItsRevision(t *testing.T) {
 	for name, then := range map[string]func(s *zktest.Scene) error{
 		"no client changes it": func(*zktest.Scene) error { return nil },

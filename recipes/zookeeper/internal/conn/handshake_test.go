@@ -178,8 +178,8 @@ func TestTheBoundsOfAnAnswerToTheHandshake(t *testing.T) {
 	}
 }
 
-// A session moves to a server that grants half of the timeout, later than that after its last
-// contact. The handshake is a contact, so the session is not lost. If the server has not accepted
+// A session moves to a server that grants half of the timeout, and its last contact is older than
+// that half. The handshake is a contact, so the session is not lost. If the server has not accepted
 // the credentials yet, the smaller timeout counts, and the handshake does not.
 func TestASmallerTimeoutCountsFromItsHandshake(t *testing.T) {
 	for _, credentials := range []bool{false, true} {

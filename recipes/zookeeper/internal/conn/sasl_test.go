@@ -63,7 +63,7 @@ func TestServersThatDoNotCompleteSASL(t *testing.T) {
 				c := over(t, client, w, time.Now().Add(time.Hour), func(error) {})
 				c.exchange = must.Get(w.dialer.sasl.Begin(context.Background(), "h:1"))(t)
 				before := w.Lease.LastContact()
-				time.Sleep(time.Second) // of the bubble: a later contact differs
+				time.Sleep(time.Second) // in virtual time, so that a later contact has another time
 				go func() {
 					defer server.Close()
 					if skipFrame(server) != nil {

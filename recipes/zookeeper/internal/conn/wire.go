@@ -25,7 +25,7 @@ type Config struct {
 	Lease    *lease.Lease    // receives the contacts
 	Life     context.Context // done when the session is lost; the cause is the reason
 
-	Accepted  func(id int64) bool            // a server accepted a connection; false: into another session
+	Accepted  func(id int64) bool            // a server accepted a connection; returns false if it opened another session
 	Connected func()                         // the connection can be used
 	Suspended func()                         // the connection has ended
 	Lost      func(reason error)             // the server has ended the session

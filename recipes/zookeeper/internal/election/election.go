@@ -65,7 +65,7 @@ func (e *election) Resume(ctx context.Context, znode string, token recipes.Token
 		return nil, err
 	}
 	l := resumed.(*leadership)
-	if l.ack != "" { // it may not exist; deleting it is harmless then
+	if l.ack != "" { // the acknowledgement may not exist; deleting it is then harmless
 		l.Attach(l.ack)
 		l.session.MarkResumed(l.ack)
 	}
@@ -163,7 +163,7 @@ func (l *leadership) Acknowledge(ctx context.Context, data []byte) error {
 			set.Set(l.ack, data, recipes.AnyVersion)
 			err = l.Commit(ctx, set)
 			if errors.Is(err, recipes.ErrNoNode) {
-				continue // another client has deleted it in between
+				continue // another client has deleted the acknowledgement in between
 			}
 		case errors.Is(err, recipes.ErrNoNode):
 			if err = l.session.Ensure(ctx, gopath.Dir(l.ack)); err == nil {

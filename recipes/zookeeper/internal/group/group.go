@@ -105,7 +105,7 @@ func (g *group) selection() znode.Selection {
 func (g *group) members(nodes znode.Nodes) []recipes.Member {
 	present := make([]recipes.Member, 0, len(nodes))
 	for path, n := range nodes {
-		hidden := n.Unreadable && n.Stat.Czxid == 0 // it may be ephemeral
+		hidden := n.Unreadable && n.Stat.Czxid == 0 // such a znode may be ephemeral
 		if znode.OwnerOf(n.Stat) == 0 && !hidden || g.party() && !strings.Contains(gopath.Base(path), partyMarker) {
 			continue
 		}

@@ -7,8 +7,8 @@
 // holds something, the lease counts from the last contact that the leader is proved to have
 // received. Nothing is granted without that proof.
 //
-// The time for which the machine was suspended counts, although the monotonic clock stands (see
-// expiry.Clock). A contact that was sent before is older by that time.
+// The time for which the machine was suspended counts, although the monotonic clock does not run
+// then (see expiry.Clock). A contact that was sent before is older by that time.
 //
 // # What the leader has received
 //
@@ -85,8 +85,8 @@
 // they are answered without an error: a server that is cut off answers none. If a server has not
 // answered a sync after three tenths of the timeout, it may be cut off, and the session moves to
 // another one. The sessions of a host send them at common instants, an eighth of that time apart,
-// and never later than due. While they are sent and answered, go-zookeeper's pings are dropped:
-// each of them is a contact, as a ping is.
+// and never later than due. While they are sent and answered, go-zookeeper's pings are dropped,
+// because each sync is a contact, as a ping is.
 //
 // That costs at most 10 requests per session timeout (one a second at 10 s), however much is held. A
 // path at which a grant of a wait queue is held adds to that only when its children change, and after

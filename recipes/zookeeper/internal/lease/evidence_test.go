@@ -8,13 +8,13 @@ import (
 	"github.com/zkrecipes/zkrecipes/internal/testing/leaktest"
 )
 
-// The steps of "What the leader has received" in doc.go, one by one.
+// The test takes the steps of "What the leader has received" in doc.go, one by one.
 func TestWhatTheAnswersOnAConnectionProve(t *testing.T) {
 	const timeout = 10 * time.Second
 	for _, tt := range []struct {
 		name  string
 		steps func(c *connection)
-		known bool // of the contact that comes first
+		known bool // whether the first contact is known to have been received
 	}{
 		{"no sync", func(c *connection) {
 			for range 20 {

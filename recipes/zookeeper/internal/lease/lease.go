@@ -72,12 +72,12 @@ func (l *Lease) Accepted(began time.Time) {
 }
 
 // LastContact returns when the last request was sent that a server has answered. While the
-// session holds nothing, its deadline counts from there.
+// session holds nothing, its deadline counts from that time.
 func (l *Lease) LastContact() time.Time { return l.at(&l.contact) }
 
 // KnownContact returns when the last contact was sent that the leader is proved to have
 // received. The leader expires the session no earlier than a timeout after that. While the
-// session holds something, its deadline counts from there. If the session holds nothing,
+// session holds something, its deadline counts from that contact. If the session holds nothing,
 // KnownContact may be long ago, because the session then sends no leading requests.
 func (l *Lease) KnownContact() time.Time { return l.at(&l.known) }
 
@@ -157,8 +157,8 @@ func (l *Lease) Stop() {
 }
 
 // Check ends the session if the deadline has passed. That also ends a session whose connection
-// hangs inside go-zookeeper. The timer stands while the machine is suspended, so somebody else must
-// call Check then.
+// hangs inside go-zookeeper. The timer does not run while the machine is suspended, so another
+// goroutine must call Check when the machine wakes.
 func (l *Lease) Check() {
 	l.mu.Lock()
 	if l.timer == nil {

@@ -9,11 +9,11 @@ import (
 	"github.com/zkrecipes/zkrecipes/internal/expiry"
 )
 
-// The monotonic clock of a suspended machine stands, and the leader's does not.
+// The monotonic clock of a suspended machine does not run, but the leader's does.
 func TestASuspensionCounts(t *testing.T) {
 	const timeout = 10 * time.Second
 	synctest.Test(t, func(t *testing.T) {
-		var asleep time.Duration // the monotonic clock stands meanwhile
+		var asleep time.Duration // the monotonic clock does not run in that time
 		l := New(time.Now())
 		l.naps = expiry.NewWith(func() time.Duration { return asleep })
 		l.SetTimeout(timeout)

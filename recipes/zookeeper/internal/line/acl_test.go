@@ -47,7 +47,7 @@ func TestAContenderThatMayNotReadItsPredecessorIsRefused(t *testing.T) {
 		blind := must.Get(zookeeper.Open(ctx, recipes.SessionConfig{
 			Servers: []string{srv.Addr()},
 			ACL:     []recipes.ACL{{Permissions: recipes.PermAll &^ recipes.PermRead, Scheme: "world", ID: "anyone"}},
-			Digest:  &recipes.Digest{User: "blind", Password: "secret"}, // so its identity is another
+			Digest:  &recipes.Digest{User: "blind", Password: "secret"}, // so its session has another identity
 		}))(t)
 		defer blind.Close(ctx)
 		s := zktest.Open(t, srv)
@@ -126,7 +126,7 @@ func TestALineHasOneACL(t *testing.T) {
 	const sessions = 5
 	turns := turnsOfACLs(t)
 	ofPath := make(map[string]bool)
-	lists := make(map[string]string) // and the first znode that has it
+	lists := make(map[string]string) // key: the ACL; value: the first znode that has it
 	saw := func(znode string) {
 		acl, _, err := raw.GetACL(znode)
 		if err != nil {
@@ -151,7 +151,7 @@ func TestALineHasOneACL(t *testing.T) {
 					t.Error(err)
 					return
 				}
-				saw(h.Znode()) // which only the holder has seen
+				saw(h.Znode()) // only the holder has seen it
 				saw(path)
 				must.Report(t, h.Release(t.Context()))
 			}

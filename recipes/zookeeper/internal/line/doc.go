@@ -117,14 +117,15 @@
 // read of the parent sets. If neither is set, or it has fired, the session reads the znode
 // first.
 //
-// A release in flight remains: from the last event that the server has reported until the
-// leader handles the release. To do harm, another client would have to delete the holder's
-// znode, all others and the path in that time. Then contenders would have to join the new queue
-// up to the holder's number, and two more after the first. That client has broken the lock by
-// then. The time is at most the session timeout, because the leader expires the session after
-// that. While network and servers work it is a round trip. A znode for each contender, below a
-// directory of the wait queue, would close the gap by a check, and cost a second creation and
-// deletion for each grant.
+// One gap remains while a release is in flight: between the last event that the server has reported
+// and the moment at which the leader handles the release. The release does harm only if all of the
+// following happens in that time. Another client deletes the holder's znode, all other contenders
+// and the path, and so has already broken the lock. Then at least three contenders join the new
+// queue: a new holder, a waiter whose number is that of the released znode, and the successor of
+// that waiter. The gap lasts at most the session timeout, because the leader then expires the
+// session. While network and servers work, it lasts a round trip. A second znode for each
+// contender, in a directory of the wait queue, would close the gap, because a release could check
+// that znode. It would cost a second creation and deletion for each grant.
 //
 // If a deletion in flight hits another contender's bare znode, that contender handles it as a
 // deletion by another client, and is notified.
@@ -151,19 +152,20 @@
 // another library, or to another recipe of this one. The table is peers. A contender that lists
 // the path checks for them (see Line.Foreign), and fails with ErrForeign if it finds one. The
 // listing comes after the creation of its own znode, so it finds each third-party contender
-// that joined earlier. That also works by handoff. Numbers are the parent's, so the first
-// contender behind a third-party contender does not find the number before its own. It lists,
-// and leaves without a release. So does the next.
+// that joined earlier. That also works by handoff. All children of a path share its numbers, so the
+// first contender behind a third-party contender does not find a predecessor with the number before
+// its own. It lists, and leaves without a release. The next contender does the same.
 //
 // A third-party contender that joins later does not check for ours, and only a compatibility
-// mode can keep it out. With the strategies predecessor and herd, a waiter finds it in the
-// listing that would grant. A handoff lists nothing, so then the holder finds it. While a grant
-// is held, a watch on the path's children shows that something has changed. With the session's next
-// confirmation, at most a tenth of the timeout later, the watch is set again and then the path's
-// record is read (session.Inspect). The path is listed if children were created since the last
-// listing without a third-party contender (see Line.Inspected). If the listing shows a contender of
-// another library, the hold ends with ErrForeign. Its release deletes the znode without a handoff,
-// so the successor lists. A contender that came and left between two checks is not found.
+// mode can keep it out. With the strategies predecessor and herd, a waiter lists the path before it
+// is granted, and finds it there. With a handoff nothing is listed, so the holder finds it. While a
+// grant is held, a watch on the path's children shows that something has changed. With the
+// session's next confirmation, at most a tenth of the timeout later, the watch is set again and
+// then the path's record is read (session.Inspect). The path is listed if children were created
+// since the last listing without a third-party contender (see Line.Inspected). If the listing shows
+// a contender of another library, the hold ends with ErrForeign. Its release deletes the znode
+// without a handoff, so the successor lists. A contender that came and left between two checks is
+// not found.
 //
 // So an undisturbed hold costs one read and one watch in its whole life, and a busy wait queue
 // costs a holder no more than one read, one listing and one event for each confirmation. Rejected:

@@ -107,13 +107,13 @@ func Shared(reader string) Rule {
 	}
 }
 
-// watched returns the blockers that a waiter watches. The waiter is granted when fewer than
-// permits blockers remain, so it watches permits of them: one of these must leave first, and no
-// wake-up is missed. If it watched fewer, all of them could stay while others leave. With the
-// strategy Herd it watches the first contenders, so each departure at the front wakes all
-// waiters. With Predecessor it watches the nearest ones ahead. With one permit that is the
-// largest j < i that can block. So a departure wakes at most permits waiters, however long the
-// wait queue is, and only one if the first contender leaves.
+// watched returns the blockers that a waiter watches. The waiter is granted when fewer blockers
+// remain than there are permits, so it watches as many blockers as there are permits: one of these
+// must leave first, and no wake-up is missed. If it watched fewer, all of them could stay while
+// others leave. With the strategy Herd it watches the first contenders, so each departure at the
+// front wakes all waiters. With Predecessor it watches the nearest ones ahead. With one permit that
+// is the largest j < i that can block. So a departure wakes at most as many waiters as there are
+// permits, however long the wait queue is. If the first contender leaves, it wakes only one.
 func watched(strategy recipes.Strategy, blockers []Entry, permits int) []Entry {
 	if strategy == recipes.Herd {
 		return blockers[:permits]

@@ -82,7 +82,7 @@ type handoffWaiter struct {
 	bare session.BareZnode
 	me   Entry
 
-	resumed bool // it has waited in another process
+	resumed bool // the contender has waited in another process
 }
 
 // few is the largest number of siblings for which one listing costs less than reading one
@@ -181,7 +181,7 @@ func (w *handoffWaiter) awaitPredecessor(ctx context.Context, predecessor string
 	}
 	woke.gone = session.Happened(own.Fired()) // this event may have come first, although select chose another case
 	if session.Happened(disconnected) {
-		woke.why = connectionLost // an event of the next connection counts only if own is set there
+		woke.why = connectionLost // own must be set again on the next connection before its events count
 	}
 	return woke.outcome(), nil
 }

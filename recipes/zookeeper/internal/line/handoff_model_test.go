@@ -70,10 +70,10 @@ type mserver struct {
 type mkind int8
 
 const (
-	txnCreate   mkind = iota + 1 // of who's place
-	txnRelease                   // who's place is set and deleted
-	txnDelete                    // of who's place
-	txnSet                       // of who's data
+	txnCreate   mkind = iota + 1 // the place of who is created
+	txnRelease                   // the place of who is set and deleted
+	txnDelete                    // the place of who is deleted
+	txnSet                       // the data of who are set
 	txnUnparent                  // the parent is deleted
 )
 
@@ -95,7 +95,7 @@ const (
 	phaseList            // list the path
 	phaseOwn             // set the watch on its own place
 	phaseAhead           // set the watch on its predecessor
-	phaseWait            // both are set
+	phaseWait            // both watches are set
 	phaseSync            // its predecessor has released; wait until the server has caught up
 	phaseLook            // first in a listing after a wait; read its place after a sync
 	phaseHold            //
@@ -122,7 +122,7 @@ const inbox = 4
 type mclient struct {
 	phase     mphase
 	connected bool
-	expired   bool // by the leader; the client may not know yet
+	expired   bool // the leader has expired the session; the client may not know yet
 	server    int8
 	seen      int8 // the latest transaction that a server has reported to it
 
@@ -168,7 +168,7 @@ type mstate struct {
 	pending [12]mtxn // not applied by the follower yet
 	clients [contenders]mclient
 
-	faults  int8 // that may still happen
+	faults  int8 // how many faults may still happen
 	foreign int8 // the third-party contender: 0 may join, 1 exists, 2 has left
 }
 
@@ -397,8 +397,8 @@ func (m *model) steps(s *mstate) []mstep {
 	}
 
 	// A message on which no choice depends is received at once. Steps of others do not change
-	// its effect. If it is lost with its connection, that equals a connection that was lost
-	// before the server answered.
+	// its effect. If the message is lost with its connection, the result is the same as if the
+	// connection had been lost before the server answered.
 	for i := range s.clients {
 		if c := &s.clients[i]; c.connected && c.in[0] != 0 && c.phase != phaseWait {
 			return append(steps, mstep{who: i, what: "receives a message", do: func(s *mstate) { m.receive(s, i) }})
@@ -491,7 +491,7 @@ func (m *model) requests(s *mstate, i int, add func(string, func(*mstate))) {
 				c.number, c.czxid, c.target = n.number, n.czxid, n.number-1
 				s.reply(i, phaseOwn)
 			} else {
-				s.reply(i, phaseEnd) // it would create another place; that is another contender
+				s.reply(i, phaseEnd) // the contender would create another place, which the model treats as another contender
 			}
 		})
 	case c.phase == phaseList:
@@ -855,8 +855,7 @@ func (m *model) receive(s *mstate, i int) {
 	}
 }
 
-// disconnect ends the contender's connection: what was in flight is lost, and so are the
-// server's watches.
+// disconnect ends the contender's connection. Messages in flight and the server's watches are lost.
 func (s *mstate) disconnect(i int) {
 	c := &s.clients[i]
 	c.connected, c.watchOwn, c.watchParent, c.watched, c.ahead = false, false, false, false, -1
@@ -949,7 +948,7 @@ func starts(faults int8) []mstate {
 
 // TestHandoffModelFindsMistakes plants a mistake in each guard.
 func TestHandoffModelFindsMistakes(t *testing.T) {
-	testall.Require(t) // it tests the model
+	testall.Require(t) // this test tests the model
 	withoutRaceDetector(t)
 	concludes := func(change func(*wake)) func(*model) {
 		return func(m *model) {

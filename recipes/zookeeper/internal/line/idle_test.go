@@ -31,7 +31,7 @@ func TestIdleHoldsCostNoMoreThanRecorded(t *testing.T) {
 			defer s.Close(context.Background())
 			for n := range tt.holds {
 				hold := must.Get(must.Get(s.Lock(fmt.Sprintf("/l/%d", n), recipes.LockConfig{Strategy: tt.strategy}))(t).Acquire(ctx))(t)
-				hold.Done() // as every user of a lock does: it sets a watch
+				hold.Done() // sets a watch, as for every user of a lock
 			}
 			time.Sleep(2 * s.Timeout()) // the holds are no longer young
 			const timeouts = 10

@@ -36,7 +36,7 @@ func TestTheZnodeOfAnUnwatchedMemberIsDeletedByItsLeave(t *testing.T) {
 			srv.SetFault(func(r zkserver.Request) zkserver.Fault {
 				return zkserver.Fault{CloseAfter: r.SessionID == mine.ID() && !once.Swap(true)}
 			})
-			_, _ = names.Lookup(s.Ctx, "another") // its answer is the last on this connection
+			_, _ = names.Lookup(s.Ctx, "another") // the answer to this call is the last on the connection
 			select {
 			case <-g.Done():
 			case <-s.Ctx.Done():
@@ -77,7 +77,7 @@ func TestGrantsAreWatchedAgainThoughTheServerThrottles(t *testing.T) {
 					Throttle:   r.SessionID == mine.ID() && watches && throttled.Add(1) <= 3,
 				}
 			})
-			_, _ = names.Lookup(s.Ctx, "another") // its answer is the last on this connection
+			_, _ = names.Lookup(s.Ctx, "another") // the answer to this call is the last on the connection
 			// The server answers the fourth read.
 			for throttled.Load() <= 3 {
 				select {

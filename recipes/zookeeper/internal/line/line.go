@@ -139,7 +139,7 @@ func (l *Line) awaitGrant(ctx context.Context, name string, o Options) (*Hold, e
 		if o.Try {
 			passes, err := l.tryPass(ctx, predecessor, allows)
 			if errors.Is(err, recipes.ErrNoNode) {
-				continue // it left between the listing and the read
+				continue // the contender left between the listing and the read
 			}
 			if err != nil {
 				return nil, err
@@ -186,7 +186,7 @@ func (l *Line) tryPass(ctx context.Context, predecessor Entry, allows func([]byt
 func (l *Line) arm(ctx context.Context, armed *Watches, predecessor Entry, allows func([]byte) bool, toWatch []Entry, connection <-chan struct{}) (passes bool, err error) {
 	armed.Retain(toWatch, connection)
 	if allows != nil {
-		armed.Drop(predecessor.Name) // it may have been watched before it was the predecessor
+		armed.Drop(predecessor.Name) // so that Arm reads it again, even if it was watched before it became the predecessor
 	}
 	for _, blocker := range toWatch {
 		node, _, err := armed.Arm(ctx, l.Session, l.Path, blocker.Name)

@@ -117,7 +117,7 @@ func TestAReleaseSentAgainDoesNotHitTheNextHold(t *testing.T) {
 		<-first.Done()
 		second := must.Get(l.Acquire(ctx))(t)
 		must.Do(t, <-released)
-		if deletes < 1 || deletes < 2 && strategy != recipes.Handoff { // which reads before it sends again
+		if deletes < 1 || deletes < 2 && strategy != recipes.Handoff { // with Handoff it reads before it sends again
 			t.Fatalf("%d deletes: the case was not met", deletes)
 		}
 		if err := second.Write(ctx); err != nil {

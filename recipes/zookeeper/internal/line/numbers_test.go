@@ -145,7 +145,7 @@ func snapshot(zxid int64, cversion int32, parents []string) []byte {
 		i32(cversion)
 		i32(0)    // version of the ACL
 		i64(0)    // not ephemeral
-		i64(zxid) // of the last change of the children
+		i64(zxid) // zxid of the last change of the children
 	}
 	b = append(b, "ZKSN"...)
 	i32(2)  // version

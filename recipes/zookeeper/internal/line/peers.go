@@ -251,7 +251,7 @@ func (l *Line) Inspected(h *Hold) *Hold {
 type check struct {
 	line    *Line
 	hold    *Hold
-	clean   atomic.Pointer[listing] // the last one without a third-party contender; nil: none is known
+	clean   atomic.Pointer[listing] // the last listing without a third-party contender; nil: none is known
 	listing atomic.Bool
 }
 

@@ -261,7 +261,7 @@ func TestALostContenderIsFound(t *testing.T) {
 					}
 					return name
 				}
-				for left() != "" && s.Exists(s.Path) { // it may leave in the background
+				for left() != "" && s.Exists(s.Path) { // the contender may leave in the background
 					if s.Ctx.Err() != nil {
 						s.Fatalf("%s is left", left())
 					}

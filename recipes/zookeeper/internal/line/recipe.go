@@ -200,7 +200,7 @@ type Parent struct {
 	Data  []byte   // if requested
 	Names []string // of its children
 
-	Missing bool // it does not exist
+	Missing bool // the path does not exist
 }
 
 // ReadParent lists the path's children, and reads its data if withData is set. It reads the

@@ -107,7 +107,7 @@ func (l *Line) stillFirst(ctx context.Context, name string) error {
 			passes, err := l.tryPass(ctx, predecessor, l.Passes(me))
 			switch {
 			case errors.Is(err, recipes.ErrNoNode):
-				continue // it left between the listing and the read
+				continue // the contender left between the listing and the read
 			case err != nil:
 				return err
 			case passes:

@@ -57,7 +57,7 @@ func TestWatched(t *testing.T) {
 	}{
 		{recipes.Herd, "a b c", 1, "a"},        // every waiter watches the first
 		{recipes.Predecessor, "a b c", 1, "c"}, // the largest j < i; two of the texts print "smallest"
-		{recipes.Predecessor, "a b", 2, "a b"}, // the first waiter: all holders
+		{recipes.Predecessor, "a b", 2, "a b"}, // the first waiter watches all holders
 		{recipes.Predecessor, "a b c", 2, "b c"},
 		{recipes.Predecessor, "a b c d e", 3, "c d e"},
 		{recipes.Herd, "a b c d e", 3, "a b c"},
@@ -76,7 +76,7 @@ func TestWatched(t *testing.T) {
 }
 
 // In whatever order contenders leave, a waiter that may enter has been woken, and one departure
-// wakes at most permits waiters.
+// wakes at most as many waiters as there are permits.
 func TestWatchedMissesNoWakeUp(t *testing.T) {
 	for range 2000 {
 		permits, n := 1+rand.IntN(4), 1+rand.IntN(12)

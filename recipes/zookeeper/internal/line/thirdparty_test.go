@@ -28,7 +28,7 @@ func TestAHoldEndsBesideThirdPartiesThatTakeTurns(t *testing.T) {
 	zktest.OnVirtualTime(t, func(ctx context.Context, t *testing.T, srv *zkserver.Server, s recipes.Client) {
 		hold := must.Get(must.Get(s.Lock("/l", recipes.LockConfig{}))(t).Acquire(ctx))(t)
 		theirs := zktest.Acquire(t, zktest.OpenVirtual(t, srv))
-		time.Sleep(s.Timeout()) // the path was listed, and is clean
+		time.Sleep(s.Timeout()) // the path was listed, and has no third-party contender
 		last := ""
 		for begun := time.Now(); hold.Err() == nil; time.Sleep(s.Timeout() / 40) {
 			if passed := time.Since(begun); passed > s.Timeout()/5 {
@@ -47,7 +47,7 @@ func TestAHoldEndsBesideThirdPartiesThatTakeTurns(t *testing.T) {
 	})
 }
 
-// The same beside contenders that come and go as fast as a server allows.
+// The same test, beside contenders that come and go as fast as a server allows.
 func TestAHoldEndsBesideThirdPartiesThatTakeFastTurns(t *testing.T) {
 	zktest.OnBoth(t, func(s *zktest.Scene) {
 		hold := s.Hold(s.Join())
@@ -171,7 +171,7 @@ func TestAContenderOfOursThatLeavesEndsNoHold(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			zktest.OnVirtualTime(t, func(ctx context.Context, t *testing.T, srv *zkserver.Server, s recipes.Client) {
 				hold := must.Get(must.Get(s.Lock("/l", recipes.LockConfig{}))(t).Acquire(ctx))(t)
-				time.Sleep(s.Timeout()) // the path was listed, and is clean
+				time.Sleep(s.Timeout()) // the path was listed, and has no third-party contender
 				for round := range 4 {
 					other, check := zktest.OpenVirtual(t, srv), make(chan struct{})
 					var checks atomic.Int32

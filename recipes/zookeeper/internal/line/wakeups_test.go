@@ -154,7 +154,7 @@ func TestAReaderWakesWhenItsWayIsFree(t *testing.T) {
 			}()
 			<-joined
 			looks := make(chan struct{})
-			if strategy == recipes.Herd { // with the other strategy, each watches only its neighbour
+			if strategy == recipes.Herd { // with the other strategies, each waiter watches only its neighbour
 				var once sync.Once
 				srv.SetFault(func(r zkserver.Request) zkserver.Fault {
 					if r.SessionID == session.ID() && r.Op == zkserver.OpGetData && r.Path == writer.Znode() {

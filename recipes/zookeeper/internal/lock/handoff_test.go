@@ -44,7 +44,7 @@ func TestALostPlaceIsFoundAmongTheNewest(t *testing.T) {
 	if !lost || strings.Contains(c.Place.Znode, "_c_") {
 		t.Fatalf("the place is %s: the case was not met", c.Place.Znode)
 	}
-	if reads != 2 { // its own znode, and its predecessor's
+	if reads != 2 { // reads of the contender's own znode, and of its predecessor's
 		t.Errorf("%d reads", reads)
 	}
 	s.Release(s.Hold(first))

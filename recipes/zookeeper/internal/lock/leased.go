@@ -34,7 +34,7 @@ import (
 // until there are fewer leases than permits, and does not count again.
 type leased struct {
 	*semaphore            // its Line is at the path itself, and checks for contenders of other recipes
-	lock       *line.Line // which a contender holds while it creates its lease
+	lock       *line.Line // a contender holds this lock while it creates its lease
 	leases     string     // the parent of leases
 }
 
@@ -88,16 +88,16 @@ func (s *leased) acquire(ctx context.Context, try bool) (*line.Hold, error) {
 		}
 	}
 	locked, err := s.lock.Enter(ctx, o)
-	if met, ok := errors.AsType[*recipes.ForeignError](err); ok { // perhaps found among the contenders that wait for the lock
+	if met, ok := errors.AsType[*recipes.ForeignError](err); ok { // the contender may be one of those that wait for the lock
 		_ = s.Session.Refuse(s.Path(), *met)
 	}
 	if err != nil {
 		return nil, err
 	}
 	lease, err := s.take(ctx, locked, try)
-	released := locked.Release(ctx) // which continues after ctx has ended
+	released := locked.Release(ctx) // the release continues after ctx has ended
 	if err == nil && released != nil {
-		_ = lease.Release(ctx) // this one too
+		_ = lease.Release(ctx) // this release continues too
 		err = released
 	}
 	return lease, err

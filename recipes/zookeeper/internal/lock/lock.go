@@ -185,7 +185,7 @@ func (s *semaphore) agreed(ctx context.Context) (version int32, err error) {
 	err = znode.Retry(ctx, s.Session, "agree on "+want, func() error {
 		node, err := s.Session.Get(ctx, s.Path())
 		if err != nil {
-			if errors.Is(err, recipes.ErrNoNode) { // with the contender's znode
+			if errors.Is(err, recipes.ErrNoNode) { // the path was deleted with the contender's znode
 				return fmt.Errorf("%w: %s", recipes.ErrRemoved, s.Path())
 			}
 			return err
@@ -198,8 +198,9 @@ func (s *semaphore) agreed(ctx context.Context) (version int32, err error) {
 		case strings.HasPrefix(data, permitsWord):
 			return fmt.Errorf("%w: the path says %q, this contender %q", recipes.ErrMismatch, data, want)
 		}
-		// Before the number is written: a contender that is about to leave must not write
-		// it. And before other data are refused: kazoo stores a bare number of permits.
+		// This comes before the number is written, because a contender that is about to leave must
+		// not write it. It also comes before other data are refused, because kazoo stores a bare
+		// number of permits.
 		if err := s.Line.MeetsForeign(ctx); err != nil {
 			return err
 		}

@@ -180,7 +180,7 @@ func TestTheContendersOfLeases(t *testing.T) {
 				for _, guid := range []string{"f", "0", "e", "1", "d", "2"} {
 					all = append(all, lease(s, guid))
 				}
-				if err := s.Raw.Delete(all[0], -1); err != nil { // so the server lists them in another order
+				if err := s.Raw.Delete(all[0], -1); err != nil { // makes the server list the others in another order
 					s.Fatal(err)
 				}
 				return all[1:]
@@ -265,7 +265,7 @@ func TestALeaseIsResumedWhenAnOlderOneIsGivenBack(t *testing.T) {
 		h := must.Get(leasesOf(t, former, recipes.Curator, 2).Acquire(s.Ctx))(t)
 		next := zktest.Move(t, s.Addr, former)
 		_, err := leasesOf(t, next, recipes.Curator, 2).(zktest.Taker[recipes.Hold]).Resume(s.Ctx, h.Znode(), h.Token()+1)
-		s.Is(err, recipes.ErrRemoved) // another lease, which does not count as older
+		s.Is(err, recipes.ErrRemoved) // the znode is another lease, which does not count as older
 		met := zktest.Between(srv, next, zktest.Op(zkserver.OpExists, older.Znode()), func() { s.Release(older) })
 		_, err = leasesOf(t, next, recipes.Curator, 2).(zktest.Taker[recipes.Hold]).Resume(s.Ctx, h.Znode(), h.Token())
 		if !met() || err != nil {

@@ -23,10 +23,9 @@ import (
 // exists, so the version never starts again.
 //
 // A lease is written once, by its claim, and then has version 1. If another client writes to it,
-// the version is another one. Then all contenders treat it as a lease without a number, and the
-// hold ends: its guarded writes check the version. So a number has at most one holder that can
-// write, whatever others do to the leases. The name of a lease contains a GUID, so no other lease
-// has it.
+// the version changes. Then all contenders treat it as a lease without a number, and the hold ends:
+// its guarded writes check the version. So a number has at most one holder that can write, whatever
+// others do to the leases. The name of a lease contains a GUID, so no other lease has it.
 //
 // # Why a permit finds a number
 //
@@ -114,7 +113,7 @@ func (s slots) claim(ctx context.Context, lease string) error {
 			return err
 		}
 		t := s.claimTxn(lease, number, version)
-		if version == recipes.AnyVersion { // which compares nothing, so first change it
+		if version == recipes.AnyVersion { // AnyVersion compares nothing, so first give the path a version
 			t = session.Txn{}
 			t.Set(s.Path(), s.word(), version)
 		}

@@ -30,7 +30,7 @@ func (o outrun) Error() string {
 	return fmt.Sprintf("%v: number %d of the batch", errNotAvailable, o.element)
 }
 
-// candidate is an element that was read, and was not claimed at that version. Every claim
+// candidate is an element as it was read. At that version no consumer had claimed it. Every claim
 // sets the element's data and so changes the version.
 type candidate struct {
 	queued

@@ -75,7 +75,7 @@ func TestWaitingForAnElementCostsNothing(t *testing.T) {
 				must.Get(producer.Put(ctx, nil))(t)
 				synctest.Wait()
 			})
-			if got.Events < waiters || got.Events > 6*waiters { // the first one also creates the queue and its children
+			if got.Events < waiters || got.Events > 6*waiters { // the first put also creates the queue and its children
 				t.Errorf("an element caused %d watch events; %d sessions wait", got.Events, waiters)
 			}
 			must.Report(t, <-results)

@@ -25,7 +25,7 @@ type listing struct {
 	q       *queue // any queue with this key
 	turn    chan struct{}
 	checked atomic.Bool  // a put has checked for third-party elements
-	size    atomic.Int64 // the mean of the elements read last, in bytes and one more; 0: none was read
+	size    atomic.Int64 // 0 until elements are read, then one more than the mean size of the latest, in bytes
 
 	// Owned by the consumer whose turn it is:
 	filled       bool
@@ -61,7 +61,7 @@ func (l *listing) giveBack(e queued) {
 // isBusy records that another consumer has claimed a popped element. It may be returned.
 func (l *listing) isBusy(e queued) {
 	if !l.q.priority {
-		return // the next listing contains it
+		return // the next listing contains the element
 	}
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -131,7 +131,7 @@ func (l *listing) first() (e queued, ok bool) {
 	}
 	e, *from = (*from)[0], (*from)[1:]
 	if len(l.elements)+len(l.again) == 0 {
-		l.filled = false // it is exhausted; the queue was not found empty
+		l.filled = false // the listing is exhausted; the queue was not found empty
 	}
 	return e, true
 }
@@ -190,14 +190,14 @@ func (l *listing) revise(ctx context.Context) (complete bool, err error) {
 	if session.Happened(l.disconnected) {
 		return false, nil
 	}
-	if session.Happened(l.changed.Fired()) { // it remains fired: a watch can be set only by a listing
+	if session.Happened(l.changed.Fired()) { // the watch remains fired, because only a listing can set it
 		stat, err := s.Stat(ctx, l.q.Path())
 		switch last := session.LastNumber(stat); {
 		case errors.Is(err, recipes.ErrNoNode):
 			return false, nil
 		case err != nil:
 			return false, err
-		case last != l.last, last >= math.MaxInt32-1: // then servers no longer count
+		case last != l.last, last >= math.MaxInt32-1: // at the largest number servers no longer count
 			return false, nil
 		}
 	}

@@ -22,7 +22,7 @@ func TestAnAcknowledgementThatEndsWithItsSessionIsNotCancelled(t *testing.T) {
 	srv := zktest.Embedded(t)
 	ctx := zktest.Bounded(t)
 	put := must.Get(zktest.Open(t, srv).Queue("/q", recipes.QueueConfig{}))(t)
-	for range 10 { // each run takes one of two ways by chance
+	for range 10 { // each run takes one of two code paths at random
 		must.Get(put.Put(ctx, nil))(t)
 		s := zktest.Open(t, srv)
 		d := must.Get(must.Get(s.Queue("/q", recipes.QueueConfig{}))(t).Receive(ctx))(t)
@@ -111,7 +111,7 @@ func TestTheZnodesOfAQueue(t *testing.T) {
 	s := zktest.Open(t, srv)
 	q := zktest.QueueOf(t, s, "/app/queue", recipes.QueueConfig{Capacity: 10, MaxDeliveries: 1})
 	must.Get(q.PutMany(ctx, []byte("a"), []byte("b"), []byte("c")))(t)
-	if err := must.Get(q.Receive(ctx))(t).Return(ctx); err != nil { // its only attempt
+	if err := must.Get(q.Receive(ctx))(t).Return(ctx); err != nil { // the element's only attempt
 		t.Fatal(err)
 	}
 	must.Get(q.Receive(ctx))(t)

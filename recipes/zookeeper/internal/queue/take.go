@@ -195,7 +195,7 @@ func (q *queue) unclaim(b *batch) {
 
 // commitClaims creates the claims and counts the deliveries in one transaction. To count, it
 // sets the data of each element, unchanged, which increases the version. ctx ends only with the
-// session, and so do the claims: no claim remains whose outcome is unknown.
+// session, and the claims end with it too. So no claim remains whose outcome is unknown.
 func (q *queue) commitClaims(ctx context.Context, b *batch) (recipes.Token, error) {
 	for {
 		outcome, err := q.commit(ctx, b.txn)

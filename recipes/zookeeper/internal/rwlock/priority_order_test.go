@@ -36,9 +36,10 @@ func TestNamesOfContenders(t *testing.T) {
 	}
 }
 
-// A successor that waits has nothing to give up yet. Neither has a holder of the same priority.
+// A successor that waits has nothing to give up yet. A holder of the same priority has nothing to
+// give up either.
 func TestOnlyAHolderOfLowerPriorityIsAsked(t *testing.T) {
-	w := &priorityWaiter{me: contender{priority: 3}} // without a session to ask by
+	w := &priorityWaiter{me: contender{priority: 3}} // the waiter has no session with which it could ask
 	if err := w.ask(t.Context(), []contender{{priority: 5}, {priority: 3, holds: true}}); err != nil {
 		t.Error(err)
 	}

@@ -176,8 +176,8 @@ func TestAHandOffThatMeetsAFault(t *testing.T) {
 	}
 }
 
-// After a claim of unknown outcome a waiter reads only what the leader has. Another server may
-// not show the claim yet, and the waiter would claim again.
+// After a claim of unknown outcome a waiter syncs before it reads. Another server may not show the
+// claim yet, and the waiter would claim again.
 func TestAClaimOfUnknownOutcomeIsFollowedByASync(t *testing.T) {
 	zktest.OnVirtualTime(t, func(ctx context.Context, t *testing.T, srv *zkserver.Server, s recipes.Client) {
 		l := must.Get(s.PriorityLock("/s", recipes.PriorityLockConfig{}))(t)
@@ -198,7 +198,7 @@ func TestAClaimOfUnknownOutcomeIsFollowedByASync(t *testing.T) {
 }
 
 // A successor whose znode was deleted before its claim blocks no contender, and a later holder
-// can name another successor. A holder cannot name one whose znode is gone.
+// can name another successor. A holder cannot name a successor whose znode is gone.
 func TestASuccessorThatIsGoneIsIgnored(t *testing.T) {
 	zktest.OnVirtualTime(t, func(ctx context.Context, t *testing.T, srv *zkserver.Server, s recipes.Client) {
 		type waiter struct {

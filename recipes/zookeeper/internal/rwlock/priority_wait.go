@@ -17,8 +17,8 @@ import (
 type priorityWaiter struct {
 	lock    *priorityLock
 	me      contender // waiting
-	data    []byte    // of its waiting znode, at
-	version int32     // this version
+	data    []byte    // the data of its waiting znode, at version
+	version int32     // the version of data
 	claimed bool      // a claim was sent
 	held    bool      // and committed
 	try     bool
@@ -29,9 +29,9 @@ type priorityWaiter struct {
 
 // awaitGrant waits until no contender blocks this one, and claims. A writer that has claimed waits
 // until it holds alone: readers that have claimed between its last listing and its claim were
-// granted first. No other contender can claim then. If it reads the znode of the path after the
-// writer's claim, it finds the writer among the holders. If it has read it before, its claim is
-// refused.
+// granted first. No other contender can claim then. A contender that reads the znode of the path
+// after the writer's claim finds the writer among the holders. The claim of one that has read it
+// before is refused.
 //
 // Why a waiter wakes: it watches one of its blockers, and cannot be granted before that
 // one is gone or is no longer ahead. A blocker that leaves or claims deletes the znode
@@ -217,7 +217,7 @@ func (w *priorityWaiter) claim(ctx context.Context, state lockState) error {
 	case znode.RefusedOp(err) == ofWaiting && errors.Is(err, recipes.ErrBadVersion):
 		return w.rereadData(ctx)
 	case errors.Is(err, recipes.ErrNoNode):
-		return w.removed() // perhaps the path is gone, and all contenders with it
+		return w.removed() // the path may be deleted, and all contenders with it
 	case !znode.TryAgain(ctx, w.lock.Session, err):
 	case errors.Is(err, recipes.ErrUnknownOutcome): // after a sync, it was committed or never will be
 		return cmp.Or(w.lock.Session.Sync(ctx, w.lock.Path()), znode.ErrReadAgain)

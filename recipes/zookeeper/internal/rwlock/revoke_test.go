@@ -21,10 +21,10 @@ func TestAForcedRevocationWaitsForTheGraceOrTheEnd(t *testing.T) {
 	const grace, early = time.Minute, 20 * time.Second
 	for name, test := range map[string]struct {
 		act   func(ctx context.Context, srv *zkserver.Server, h recipes.SharedHold, revoker recipes.Client) error // after early
-		limit time.Duration                                                                                       // of the call, if it has one
+		limit time.Duration                                                                                       // the timeout of the call, if it has one
 		takes time.Duration
-		fails error       // and the hold survives
-		want  zktest.Cost // of the revocation and of act together
+		fails error       // the call's error, with which the hold survives
+		want  zktest.Cost // the cost of the revocation and of act together
 	}{
 		"the holder does not listen": {
 			takes: grace, want: zktest.Cost{Writes: 2, Reads: 3, Events: 1},
@@ -44,7 +44,7 @@ func TestAForcedRevocationWaitsForTheGraceOrTheEnd(t *testing.T) {
 			},
 			takes: early, want: zktest.Cost{Writes: 1, Reads: 3, Events: 1},
 		},
-		"the holder's data are written": { // and still ask it to give way
+		"the holder's data are written": { // the new data still ask it to give way
 			act: func(ctx context.Context, srv *zkserver.Server, h recipes.SharedHold, _ recipes.Client) error {
 				tree := srv.Tree()
 				at := slices.IndexFunc(tree, func(n zkserver.Node) bool { return n.Path == h.Znode() })

@@ -105,7 +105,7 @@ func (l *sharedLock) Resume(ctx context.Context, znode string, token recipes.Tok
 	if err != nil && !errors.Is(err, recipes.ErrNoNode) {
 		return nil, l.Failed(err)
 	}
-	h, err := l.Recipe.Resume(ctx, znode, token) // which reports a znode that is gone
+	h, err := l.Recipe.Resume(ctx, znode, token) // Resume reports a znode that is gone
 	if err != nil {
 		return nil, err
 	}
@@ -113,8 +113,8 @@ func (l *sharedLock) Resume(ctx context.Context, znode string, token recipes.Tok
 	return h, nil
 }
 
-// SharedContenders reads the contenders of a shared lock. The first one holds the lock, and
-// so does every reader without a writer ahead.
+// SharedContenders reads the contenders of a shared lock. The first contender holds the lock, and
+// every reader without a writer ahead shares it.
 var SharedContenders = line.Reader{Spoken: markers, Read: readShared}
 
 func readShared(ctx context.Context, s *session.Session, p line.Parent, d recipes.Dialect) ([]recipes.Contender, error) {

@@ -49,7 +49,7 @@ type fetch struct {
 	err    error
 }
 
-const margin = time.Minute // before its end, a ticket is not used any more: clocks differ
+const margin = time.Minute // how long before its end a ticket is no longer used, because clocks differ
 
 func (f *fetch) stale() bool {
 	select {
@@ -95,7 +95,7 @@ var ignored = regexp.MustCompile(`(?m)^\s*(include(dir)?\s|dns_canonicalize_host
 
 func request(cfg recipes.SASL, service string) (t ticket, err error) {
 	defer func() {
-		if p := recover(); p != nil { // of gokrb5, if a file or a message is truncated
+		if p := recover(); p != nil { // gokrb5 panics if a file or a message is truncated
 			err = fmt.Errorf("%s%s or an answer of the KDC is malformed", cfg.Keytab, cfg.CCache)
 		}
 		var network krberror.Krberror

@@ -135,9 +135,9 @@ func TestTwoCallersArmOneWatch(t *testing.T) {
 	}
 }
 
-// A watch of a connection that has ended never counts as set again. While a caller's request was
-// in flight, another caller's watch on the next connection once was the same one. Then a znode
-// that was deleted between the connections passed for watched: see deletionWatched.
+// A watch of a connection that has ended never counts as set again. Once, while a caller's request
+// was in flight, another caller's watch on the next connection was the same object. A znode that
+// was deleted between the connections then counted as watched: see deletionWatched.
 func TestAWatchEndsWithItsConnection(t *testing.T) {
 	for name, answered := range map[string][2]bool{
 		"the first one":  {true, false},

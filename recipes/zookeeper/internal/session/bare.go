@@ -56,7 +56,7 @@ var ErrNoBareZnode = errors.New("cannot create a znode named by number alone")
 // see bareZnodes. The record is zero if it is unknown. The watch remains until dir changes or the
 // connection ends, so each persistent dir keeps one.
 //
-// On error no znode remains, in the sense of CreateProtected.
+// On error no znode remains: see CreateProtected.
 func (s *Session) CreateBare(ctx context.Context, dir, name string, data []byte, count bool, create func(context.Context, string) error) (bare BareZnode, parent Stat, err error) {
 	if err := s.fits(dir, data, packetSlack); err != nil {
 		return BareZnode{}, Stat{}, err
@@ -126,7 +126,8 @@ func (c *bareCreation) join(ctx context.Context) (err error) {
 	return nil
 }
 
-// end settles the watch after an exchange.
+// end ends the attempt to set the watch, after an exchange. answered reports whether the replies
+// have arrived.
 func (c *bareCreation) end(answered bool) {
 	if c.arms {
 		c.session.watches.settle(c.parentKey, c.watch, answered)

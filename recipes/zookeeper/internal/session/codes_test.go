@@ -67,7 +67,7 @@ func TestAMalformedAnswer(t *testing.T) {
 	const opExists, opGetData, opSetData, opGetChildren2, opMulti = 3, 4, 5, 12, 14
 	var end, deleted, strange, null jute.Encoder
 	end.MultiEnd()
-	deleted.MultiHeader(2, 0) // one part more than was asked for
+	deleted.MultiHeader(2, 0) // one part more than requested
 	deleted.MultiHeader(2, 0)
 	deleted.MultiEnd()
 	strange.MultiHeader(77, 0)

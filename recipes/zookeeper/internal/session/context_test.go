@@ -153,7 +153,7 @@ func TestNoCallOutlastsItsContext(t *testing.T) {
 					}
 					proceed()
 					must.Report(t, s.Close(t.Context()))
-					time.Sleep(time.Minute) // for go-zookeeper, whose Close waits for a second
+					time.Sleep(time.Minute) // go-zookeeper's Close waits for a second
 				})
 			})
 		}

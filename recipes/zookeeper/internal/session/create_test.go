@@ -173,7 +173,7 @@ func TestAContainerIsAskedForOnce(t *testing.T) {
 			multi int64 // requests so far
 		}{
 			{top, 1},
-			{top, 2}, // it is there
+			{top, 2}, // the znode exists
 			{top + "/a/b", 5},
 		} {
 			sent := ensure(step.path)
@@ -188,7 +188,7 @@ func TestAContainerIsAskedForOnce(t *testing.T) {
 }
 
 // A server refuses some parents with the same code as a server that has no containers. The
-// session keeps creating containers nevertheless.
+// session still creates containers.
 func TestABadParentLeavesTheContainers(t *testing.T) {
 	srv, ctx := embedded(t), zktest.Bounded(t)
 	s := open(t, to(srv))
@@ -215,7 +215,7 @@ func TestARefusedContainerIsNotReplaced(t *testing.T) {
 	}
 }
 
-// A server without containers refuses one before it checks whether the znode exists. An
+// A server without containers refuses to create one before it checks whether the znode exists. An
 // existing znode counts as success for the plain creation.
 func TestAServerWithoutContainersIsAskedOnce(t *testing.T) {
 	srv := must.Get(zkserver.Listen(zkserver.Config{Like: zkserver.Release34}))(t)

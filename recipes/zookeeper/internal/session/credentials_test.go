@@ -44,7 +44,7 @@ func TestCredentialsAreGivenAgainAfterAReconnect(t *testing.T) {
 }
 
 // A server that refuses the credentials answers, and each handshake keeps the session alive at
-// the server. The session must end nevertheless.
+// the server. The session must still end.
 func TestRefusedCredentialsEndTheSession(t *testing.T) {
 	srv := embedded(t)
 	cfg := to(srv)

@@ -37,10 +37,11 @@ func (d *deletion) again() {
 	d.written()
 }
 
-// created is again without the write: the version is that of the former znode.
+// created does the same as again, without the write: the new znode has the version of the former
+// one.
 func (d *deletion) created() {
 	d.t.Helper()
-	_ = d.other.DeleteOnce(d.ctx, d.path, -1) // it may be deleted already
+	_ = d.other.DeleteOnce(d.ctx, d.path, -1) // the znode may be deleted already
 	if _, err := d.other.CreateNamed(d.ctx, d.path, nil); err != nil {
 		d.t.Error(err)
 	}
@@ -59,10 +60,10 @@ func TestADeletionHitsItsOwnersZnode(t *testing.T) {
 	nothing := func(*deletion) {}
 	for name, test := range map[string]struct {
 		before func(*deletion) // runs at the owner's first request
-		fault  zkserver.Fault  // of the first deletion
+		fault  zkserver.Fault  // the fault of the first deletion
 		read   func(*deletion) // runs before the owner's first read
 		want   error
-		stays  bool // another client's znode of that name
+		stays  bool // whether another client's znode of that name must remain
 	}{
 		"there":                                 {before: nothing},
 		"deleted by another client":             {before: (*deletion).gone, want: recipes.ErrNoNode},
@@ -142,7 +143,7 @@ func TestADeletionAfterAnOutage(t *testing.T) {
 						}
 						return f
 					})
-					if name == "watched" { // it reads if its watch is of another connection
+					if name == "watched" { // the owner reads the znode if its watch is of another connection
 						cutAndWait(t, srv, s)
 						gone = must.Get(s.Connected(ctx))(t)
 					}

@@ -20,7 +20,7 @@ import (
 	"github.com/zkrecipes/zkrecipes/recipes/zookeeper/internal/session"
 )
 
-// silentEnv makes the test's process the one with namespaces of its own.
+// silentEnv marks the test's child process, which has its own namespaces.
 const silentEnv = "ZKRECIPES_TEST_SILENT_NAME_SERVER"
 
 // The first of two name servers is dead. The system's resolver asks the second after five seconds

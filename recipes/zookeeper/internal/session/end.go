@@ -87,7 +87,7 @@ func (s *Session) takeDown(reason error) {
 		s.calls.Go(s.wire.Close)
 	}
 	s.wire.Wait()
-	if !errors.Is(reason, errLetGo) { // then the next process is waiting for the session
+	if !errors.Is(reason, errLetGo) { // after LetGo, the next process is waiting for the session
 		s.awaitCalls(s.patience)
 	}
 	switch {
@@ -120,16 +120,33 @@ func (s *Session) awaitCalls(ctx context.Context) {
 	}
 }
 
+// closeGrace is how long a connected session waits for the confirmation of its Close, even if the
+// context has ended. Many programs close their sessions with the context that a signal has ended.
+// Without the wait, the server would keep their locks until the session expires.
+const closeGrace = 100 * time.Millisecond
+
+func (s *Session) giveUpSoon() {
+	if now, _, _ := s.status.Get(); now.connected {
+		grace := time.NewTimer(closeGrace)
+		defer grace.Stop()
+		select {
+		case <-s.shutdown:
+		case <-grace.C:
+		}
+	}
+	s.giveUp()
+}
+
 func (s *Session) Close(ctx context.Context) error {
 	s.end(recipes.ErrClosed)
 	first := false
 	s.closing.Do(func() { first = true })
 	if first {
-		defer context.AfterFunc(ctx, s.giveUp)()
+		defer context.AfterFunc(ctx, s.giveUpSoon)()
 		<-s.shutdown
 		return s.closeErr
 	}
-	if Happened(s.shutdown) { // then it does not matter that ctx may be done too
+	if Happened(s.shutdown) { // checked first, because ctx may be done too
 		return s.closeErr
 	}
 	select {

@@ -16,8 +16,9 @@ import (
 // znode whose path would not fit into SessionConfig.MaxPacket together with the others.
 //
 // It counts the paths that it creates, and not those that are deleted: other clients delete some. When
-// the count reaches the limit, the session asks the server for what it has. That costs one reply of
-// the size of its paths, for as many bytes of new paths as it has room for.
+// the count reaches the limit, the session asks the server for its paths. The reply is as large as
+// these paths. The session then creates as many bytes of new paths as there is room for before it
+// asks again.
 type ephemerals struct {
 	mu       sync.Mutex
 	bytes    int // no less than the paths that the session has, and is creating

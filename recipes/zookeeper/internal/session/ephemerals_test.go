@@ -136,7 +136,7 @@ func TestAResumedSessionCountsWhatItHas(t *testing.T) {
 }
 
 // Before 3.6, the transaction has no paths, and servers cannot be asked. A server that is not
-// ZooKeeper may end the connection instead of an answer. The session goes on without a limit. A
+// ZooKeeper may end the connection instead of an answer. The session continues without a limit. A
 // connection that ends by chance changes nothing.
 func TestPathsAreNotCountedWhereThatIsImpossible(t *testing.T) {
 	for _, tt := range []struct {

@@ -141,7 +141,7 @@ func departureIsToldLate(t *testing.T, strategy recipes.Strategy, leave func(con
 			if granted && h.Err() == nil {
 				t.Errorf("granted with token %d while the holder of %d holds", h.Token(), hold.Token())
 			}
-		default: // it still asks
+		default: // the late contender still waits for the leader's answer
 		}
 		if err := hold.Err(); err != nil {
 			t.Errorf("the present holder: %v", err)

@@ -66,7 +66,7 @@ func (h *handoff) finish(life context.Context) error {
 		s.CountFallback()
 		deletion := s.deleteBare(life, bare)
 		if errors.Is(err, recipes.ErrAccessDenied) && deletion == nil && bare.Stat.Czxid > s.resumption.until {
-			s.wire.RefuseIdentity() // it created this znode and may not write to it
+			s.wire.RefuseIdentity() // the session created this znode and may not write to it
 		}
 		return false, deletion
 	})

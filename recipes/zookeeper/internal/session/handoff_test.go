@@ -31,7 +31,7 @@ func (g *bareOwner) gone() {
 
 // again makes the other client create a znode of the same name, in a new wait queue.
 func (g *bareOwner) again() {
-	_ = g.other.DeleteOnce(g.ctx, g.place.Path, -1) // it may be deleted already
+	_ = g.other.DeleteOnce(g.ctx, g.place.Path, -1) // the znode may be deleted already
 	if err := g.other.DeleteOnce(g.ctx, "/line", -1); err != nil {
 		g.t.Error(err)
 	}
@@ -53,10 +53,10 @@ func TestAReleasedZnode(t *testing.T) {
 	for name, test := range map[string]struct {
 		give            func(*bareOwner) <-chan error
 		before, atRead  func(*bareOwner)
-		multi, read     zkserver.Fault // of the first one
+		multi, read     zkserver.Fault // faults of the first multi and of the first read
 		want            error
 		unwatched       bool // neither the znode nor its parent is watched
-		stays           bool // another client's znode of that name
+		stays           bool // whether another client's znode of that name must remain
 		multis, deletes int64
 		fallbacks       int64
 	}{
@@ -88,7 +88,7 @@ func TestAReleasedZnode(t *testing.T) {
 			must.Do(t, err)
 			if test.before != nil {
 				test.before(g)
-				must.Do(t, g.s.Sync(g.ctx, "/")) // then all events have arrived
+				must.Do(t, g.s.Sync(g.ctx, "/")) // after the sync, all events have arrived
 			}
 			var multis, reads, deletes atomic.Int64
 			srv.SetFault(func(r zkserver.Request) (f zkserver.Fault) {
@@ -178,8 +178,8 @@ func TestDeletedBareZnodesAreForgotten(t *testing.T) {
 	}
 }
 
-// stranger sends another identity than the session's, like a server that hashes it in another
-// way would see.
+// stranger sends an identity that is not the session's. So the server behaves like one that hashes
+// the identity in another way.
 type stranger struct{ net.Conn }
 
 func (c stranger) Write(frame []byte) (int, error) {

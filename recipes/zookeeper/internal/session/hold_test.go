@@ -17,8 +17,8 @@ import (
 	"github.com/zkrecipes/zkrecipes/recipes/zookeeper/internal/session"
 )
 
-// A server that answers by itself proves nothing about the leader. A second hold does not count
-// from its answer either.
+// A server that answers by itself proves nothing about the leader. The deadline of a second hold
+// does not count from such an answer either.
 func TestASecondHoldProvesNothing(t *testing.T) {
 	onVirtualTime(t, func(t *testing.T, srv *zkserver.Server, s *session.Session) {
 		beginHold(t, s)
@@ -117,7 +117,7 @@ func TestLettingGoWaitsForADial(t *testing.T) {
 }
 
 // A server that answers no sync may be cut off from the leader. The session moves to another
-// one long before go-zookeeper would, also while it sends writes that are not answered either.
+// one long before go-zookeeper would, even while it sends writes, which are not answered either.
 func TestAServerThatAnswersNoSyncIsLeft(t *testing.T) {
 	for _, writes := range []int{0, 10} {
 		onVirtualTime(t, func(t *testing.T, srv *zkserver.Server, s *session.Session) {
@@ -196,8 +196,8 @@ func TestOneGoroutineSendsLeadingRequests(t *testing.T) {
 	})
 }
 
-// If a session writes more than ten times per timeout, its writes serve as leading requests. What an
-// inspection needs is sent nevertheless, with a sync.
+// If a session writes more than ten times per timeout, its writes serve as leading requests. The
+// requests of an inspection are still sent, with a sync.
 func TestWritesConfirmAHold(t *testing.T) {
 	onVirtualTime(t, func(t *testing.T, srv *zkserver.Server, s *session.Session) {
 		beginHold(t, s)

@@ -51,7 +51,7 @@ func inspecting(t *testing.T, paths []string, test func(t *testing.T, srv *zkser
 func beat(s *session.Session) { time.Sleep(s.Timeout() / 10) }
 
 // After its first check, a path costs nothing until a child is created or deleted. It is then
-// checked once with the next confirmation, however many were.
+// checked once with the next confirmation, however many children there were.
 func TestAPathIsInspectedWhenItsChildrenChange(t *testing.T) {
 	inspecting(t, []string{"/x", "/y"}, func(t *testing.T, srv *zkserver.Server, s *session.Session, create func(string), seen func() map[string][2]int) {
 		beat(s)
@@ -94,7 +94,7 @@ func TestInspectionsOfOnePathShareARead(t *testing.T) {
 		synctest.Wait()
 		more[1].Stop()
 		if n := srv.Counters().Requests[zkserver.OpExists] - before; n < 2 || n > 3 || seen != [2]int{1, 2} {
-			t.Errorf("%d reads, seen %v", n, seen) // the creation by another session reads too
+			t.Errorf("%d reads, seen %v", n, seen) // the session that creates the child reads too
 		}
 	})
 }
@@ -121,7 +121,8 @@ func TestNoChangeFallsBetweenAWatchAndARead(t *testing.T) {
 	}
 }
 
-// A connection ends with its watches. What happens without one is seen after it is back.
+// When a connection ends, its watches end. Changes without a connection are seen after the
+// reconnect.
 func TestPathsAreInspectedAgainOnTheNextConnection(t *testing.T) {
 	inspecting(t, []string{"/x", "/y"}, func(t *testing.T, srv *zkserver.Server, s *session.Session, create func(string), seen func() map[string][2]int) {
 		beat(s)
@@ -149,7 +150,7 @@ func TestPathsAreInspectedAfterAnOutage(t *testing.T) {
 	zktest.Bubble(t, func(t *testing.T) {
 		srv := zkserver.New(zkserver.Config{})
 		defer srv.Close()
-		var outage time.Time // its end
+		var outage time.Time // when the outage ends
 		s := must.Get(session.Open(t.Context(), recipes.SessionConfig{Servers: []string{"server"}, MaxPacket: 64 << 10},
 			func(context.Context, string, string) (net.Conn, error) {
 				if time.Now().Before(outage) {
@@ -204,7 +205,8 @@ func TestAnInspectionThatFailsIsRepeated(t *testing.T) {
 }
 
 // However many paths are due, a confirmation reads at most a tenth of them, or a thousand. So all
-// are checked within a timeout: first, and after a reconnect.
+// paths get their first check within a timeout, and are all checked again within a timeout after a
+// reconnect.
 func TestInspectionsAreSpread(t *testing.T) {
 	for _, n := range []int{2500, 15_000} {
 		onVirtualTime(t, func(t *testing.T, srv *zkserver.Server, s *session.Session) {

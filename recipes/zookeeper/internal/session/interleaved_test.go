@@ -41,7 +41,7 @@ func nth(srv *zkserver.Server, s *session.Session, op zkserver.Op, n int, do fun
 }
 
 // The first attempt is lost, and another client deletes the znode before the second one arrives.
-// To the session, its first attempt may have deleted the znode.
+// For all that the session knows, its first attempt may have deleted the znode.
 func TestAnEarlierAttemptMayHaveDeletedTheZnode(t *testing.T) {
 	srv, ctx := embedded(t), zktest.Bounded(t)
 	s, other := open(t, to(srv)), open(t, to(srv))

@@ -23,9 +23,9 @@ import (
 // session kept two buffers of the largest packet, 2 MiB.
 func TestAWaitingSessionTakesLittleMemory(t *testing.T) {
 	const n = 200
-	most := int64(40 << 10) // bytes of heap and stacks; resident it is less than a fifth more
+	most := int64(40 << 10) // bytes of heap and stacks; resident memory is less than a fifth larger
 	if race.Enabled {
-		most += most / 4 // it is 41 KiB with it, and 33 without
+		most += most / 4 // with the race detector it is 41 KiB, and 33 without
 	}
 	defer debug.SetGCPercent(debug.SetGCPercent(100)) // leaktest has changed it; each collection shrinks stacks
 	addrs, ctx := ensembletest.Shared(t).Addrs(), t.Context()

@@ -139,7 +139,7 @@ func TestABareZnodeIsFoundAmongExhaustedNumbers(t *testing.T) {
 func TestCreateNamedWhileAnotherClientChangesTheZnode(t *testing.T) {
 	for name, test := range map[string]struct {
 		mine         bool // the session already has the name
-		atCreate     bool // another client creates it before the request arrives
+		atCreate     bool // another client creates the znode before the request arrives
 		create       zkserver.Fault
 		gone, theirs bool // before the read, it is deleted, or created again
 		want         error

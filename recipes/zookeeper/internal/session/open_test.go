@@ -102,7 +102,7 @@ func TestOpenReturnsTheErrorOfEachAttempt(t *testing.T) {
 					t.Errorf("attempt %d was %s: %v", n, m.what, err)
 				}
 			}
-			if int(so.made.Load()) != n+2 { // the last one hangs
+			if int(so.made.Load()) != n+2 { // the last attempt hangs
 				t.Errorf("%d attempts were made; want %d", so.made.Load(), n+2)
 			}
 			time.Sleep(time.Minute) // for go-zookeeper, whose Close waits for a second

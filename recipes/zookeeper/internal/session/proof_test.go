@@ -54,7 +54,8 @@ func TestAHoldSyncsUntilItIsProved(t *testing.T) {
 		}
 		t.Run(tt.name, func(t *testing.T) {
 			syncs, asked := test(t)
-			// What confirms the hold afterwards may send its first sync before the count.
+			// A run may count one sync too many: the first of the confirmations that follow. So the
+			// least of several runs is compared.
 			for range 3 {
 				if again, _ := test(t); again < syncs {
 					syncs = again

@@ -404,7 +404,7 @@ func (s *Session) Predecessor(ctx context.Context, bare BareZnode, path string) 
 	key := watchKey{path: s.full(path)}
 	node, err = readAgain(ctx, s, "read", path, func(life context.Context) (Node, error) {
 		var requests []conn.Request
-		c := s.wire.Current() // of the watches joined below; on a later connection, own might not be set
+		c := s.wire.Current() // the connection of the watches joined below; on a later one, own might not be set
 		var armOwn, arm bool
 		var err error
 		if own, armOwn, err = s.watches.join(life, ownKey); err != nil {

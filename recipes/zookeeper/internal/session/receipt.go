@@ -201,7 +201,7 @@ func (s *Session) commitReceipt(ctx context.Context, r *receipt, d *draft) (Outc
 			}
 		case sent && s.Throttled(ctx, err): // only the repetition was refused
 		case errors.Is(err, recipes.ErrUnknownOutcome):
-			s.Delete(r.path) // its version is unknown
+			s.Delete(r.path) // the version of the receipt is unknown
 			return Outcome{}, s.Because(ctx, err)
 		case sent:
 			s.Delete(r.path)

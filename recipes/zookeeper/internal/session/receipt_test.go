@@ -181,7 +181,7 @@ func TestAFailedReadAfterAnOutageDoesNotHideTheOutcome(t *testing.T) {
 			})
 			reads := 0
 			outcome, err := s.CommitRead(ctx, "/once/receipts", s.Ensure, func(context.Context) (t session.Txn, err error) {
-				if reads++; reads > 2 { // the second one is after the creation of the receipt
+				if reads++; reads > 2 { // the second read comes after the creation of the receipt
 					err = failed
 					if test.deleted {
 						err = errors.Join(err, other.DeleteOnce(ctx, <-receipt, -1))
@@ -207,9 +207,9 @@ func TestAReceiptServesTheNextOrIsDeleted(t *testing.T) {
 	for name, test := range map[string]struct {
 		fault   zkserver.Fault // of the transaction
 		gone    bool           // the caller gives up while it is in flight
-		down    bool           // it gives up while there is no connection to repeat it on
+		down    bool           // the caller gives up while there is no connection on which to repeat it
 		again   zkserver.Fault // of its repetition
-		refused bool           // by one of its own operations
+		refused bool           // refused because of one of its own operations
 		want    error
 		deleted bool
 	}{

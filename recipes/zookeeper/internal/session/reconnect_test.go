@@ -38,7 +38,8 @@ func TestAHoldSurvivesAnOutageOfTwoFifthsOfTheTimeout(t *testing.T) {
 	}
 }
 
-// interrupt holds something, and begins an outage after a time. During the outage down dials.
+// interrupt holds something, and begins an outage after a time. During the outage, the session
+// dials with down.
 func interrupt(t *testing.T, cfg recipes.SessionConfig, down session.DialFunc, after, lasts time.Duration) {
 	srv := zkserver.New(zkserver.Config{MaxSessionTimeout: cfg.SessionTimeout})
 	defer srv.Close()

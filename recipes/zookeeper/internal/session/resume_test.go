@@ -45,7 +45,8 @@ func resume(t *testing.T, cfg recipes.SessionConfig, ticket session.Ticket) *ses
 	return s
 }
 
-// Close of what was let go does not close the session at the server. Close of what resumed it does.
+// After LetGo, Close does not close the session at the server. In the process that has resumed the
+// session, Close closes it there.
 func TestASessionThatWasLetGoIsResumed(t *testing.T) {
 	everywhere(t, func(t *testing.T, cfg recipes.SessionConfig) {
 		first, ctx := open(t, cfg), zktest.Bounded(t)

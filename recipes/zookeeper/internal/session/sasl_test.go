@@ -199,7 +199,7 @@ func TestKerberos(t *testing.T) {
 		d.cut(t, s)
 		must.Get(s.Get(zktest.Bounded(t), "/"))(t)
 	})
-	t.Run("no KDC", func(t *testing.T) { // it is stopped
+	t.Run("no KDC", func(t *testing.T) { // the KDC is stopped
 		d := new(counter)
 		ctx, cancel := context.WithTimeout(t.Context(), 300*time.Millisecond) // subject: the session cannot be opened
 		defer cancel()
@@ -235,7 +235,8 @@ func TestServersWithoutSASL(t *testing.T) {
 }
 
 // A server that resumes the session, and whose answer to SASL does not arrive, keeps the session
-// alive at the leader. Such a connection is no contact: the session must end at its deadline.
+// alive at the leader. Such a connection does not count as a contact, so the session must end at
+// its deadline.
 func TestAHandshakeWithoutSASLIsNoContact(t *testing.T) {
 	e := ensembletest.StartSASL(t, digestLogin)
 	for timeout := time.Second; timeout < time.Minute; timeout *= 2 { // a busy machine needs more

@@ -265,8 +265,8 @@ type status struct {
 	connections int // established so far
 }
 
-// begin starts what lasts as long as the session. The timer of its deadline stands while the machine is
-// suspended. So the deadline is checked when the machine wakes.
+// begin starts what lasts as long as the session. The timer of its deadline does not run while the
+// machine is suspended. So the deadline is checked when the machine wakes.
 func (s *Session) begin() {
 	s.lease.Start(s.end)
 	if s.wire.Dial == nil { // virtual time has no suspension, and would wait for this goroutine

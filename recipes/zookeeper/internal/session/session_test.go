@@ -111,8 +111,8 @@ func TestWhatWasQueuedForASessionDoesNotRunInTheNext(t *testing.T) {
 }
 
 // The error of a session that is lost by its deadline says for how long no server has answered.
-// With a hold, it also says for how long the leader is not known to have heard of the session:
-// the loss counts from there.
+// With a hold, it also says how old the last contact is that the leader is known to have received,
+// because the deadline counts from there.
 func TestWhyASessionIsLostByItsClock(t *testing.T) {
 	for _, holds := range []bool{false, true} {
 		onVirtualTime(t, func(t *testing.T, srv *zkserver.Server, s *session.Session) {
@@ -142,7 +142,7 @@ func TestWaitEndsWithAnyOfItsEvents(t *testing.T) {
 	s := open(t, to(embedded(t)))
 	for _, n := range []int{1, 2, 3, 5} {
 		for i := range n {
-			events := make([]<-chan struct{}, n) // the others are nil: they never happen
+			events := make([]<-chan struct{}, n) // the other events are nil and never happen
 			happens := make(chan struct{})
 			events[i] = happens
 			if session.Happened(events[i]) {

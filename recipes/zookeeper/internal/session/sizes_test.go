@@ -142,7 +142,8 @@ func TestAListingHasABoundOfItsOwn(t *testing.T) {
 }
 
 // Other clients may store more in a znode than this session's packets hold, and a session may have
-// more ephemeral znodes than one of its packets lists. What it needs of them is read all the same.
+// more ephemeral znodes than one of its packets lists. The session still reads what it needs of
+// them.
 func TestRepliesThatAreReadWhateverTheirSize(t *testing.T) {
 	srv, ctx := embedded(t), zktest.Bounded(t)
 	cfg := to(srv)
@@ -182,7 +183,7 @@ func (s *slow) Read(p []byte) (int, error) {
 // A large reply over a slow link is awaited as long as bytes arrive.
 func TestAReplyThatTakesLongToArrive(t *testing.T) {
 	zktest.Bubble(t, func(t *testing.T) {
-		const timeout, nodes = 10 * time.Second, 400 // of about 58 bytes each in a listing
+		const timeout, nodes = 10 * time.Second, 400 // each takes about 58 bytes in a listing
 		srv := zkserver.New(zkserver.Config{})
 		defer srv.Close()
 		dial := func(context.Context, string, string) (net.Conn, error) {

@@ -113,7 +113,8 @@ func TestWhichSessionsShareAnIdentity(t *testing.T) {
 }
 
 // TestASASLPasswordIsNotSentAsADigest without TLS. The identity is a fast hash of user and
-// password, without a salt. Whoever records it guesses passwords faster than from the exchange.
+// password, without a salt. A listener that records it can guess passwords faster than from the
+// exchange.
 func TestASASLPasswordIsNotSentAsADigest(t *testing.T) {
 	creator := []recipes.ACL{{Permissions: recipes.PermAll, Scheme: "auth"}}
 	plain := recipes.SessionConfig{SASL: &recipes.SASL{Mechanism: "DIGEST-MD5", User: "jane", Password: "secret"}, ACL: creator}

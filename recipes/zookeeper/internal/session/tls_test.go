@@ -179,12 +179,12 @@ func TestARenewedCertificateIsUsed(t *testing.T) {
 	cutAndWait(t, srv.Server, s)
 	is("second")
 	_, key = ca.issue("third")
-	must.Do(t, os.WriteFile(file("client.key"), key, 0o600)) // its certificate is not there yet
+	must.Do(t, os.WriteFile(file("client.key"), key, 0o600)) // its certificate does not exist yet
 	cutAndWait(t, srv.Server, s)
 	is("second")
 	must.Do(t, errors.Join(os.Remove(file("client.pem")), os.Remove(file("client.key"))))
 	cutAndWait(t, srv.Server, s)
-	is("first") // as with a plugin that cannot read the files
+	is("first") // like in a plugin that cannot read the files
 }
 
 // ZooKeeper's guide makes certificates that have a common name only. crypto/tls ignores it.

@@ -78,8 +78,8 @@ func TestAWatchForACreationEndsWithItsWaits(t *testing.T) {
 	})
 }
 
-// A watch that does not fire does not grow with the reads of its waiters, nor with waiters that
-// have left.
+// The memory of a watch that does not fire grows neither with the reads of its waiters nor with
+// waiters that have left.
 func TestAWatchForACreationKeepsOnlyItsWaits(t *testing.T) {
 	srv := embedded(t)
 	s := open(t, to(srv))

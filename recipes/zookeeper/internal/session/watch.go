@@ -190,7 +190,7 @@ func (s *Session) unwatchAfter(ctx context.Context, key watchKey, w *Watch) {
 	s.watches.mu.Lock()
 	defer s.watches.mu.Unlock()
 	done := ctx.Done()
-	if s.watches.byKey[key] != w || w.waits[done] != nil { // it has fired, or ctx waits for it
+	if s.watches.byKey[key] != w || w.waits[done] != nil { // the watch has fired, or ctx already waits for it
 		return
 	}
 	if w.waits == nil {

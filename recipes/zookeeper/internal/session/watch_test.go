@@ -69,8 +69,9 @@ func TestAReadOfADeletedZnodeLeavesNoWatch(t *testing.T) {
 }
 
 // kazoo#170, CURATOR-623 and others: after a suspension the watch was missing. A waiter that
-// reads again after a reconnect has a watch that fires, however many there are. go-zookeeper
-// sets them again in packets that may exceed its buffer, and does not report that failure.
+// reads again after a reconnect has a watch that fires, however many watches there are.
+// go-zookeeper sets them again in packets that may exceed its buffer, and does not report that
+// failure.
 func TestAReaderAfterAReconnectIsWoken(t *testing.T) {
 	srv := embedded(t)
 	cfg := to(srv)
@@ -155,7 +156,7 @@ func TestACancelledReadReturnsAtOnce(t *testing.T) {
 	defer srv.Freeze(false)
 	ctx, cancel := context.WithTimeout(context.Background(), 20*time.Millisecond)
 	defer cancel()
-	for i := range 30 { // more than go-zookeeper queues
+	for i := range 30 { // more events than go-zookeeper queues
 		if _, _, err := s.GetW(ctx, fmt.Sprintf("/n%d", i)); !errors.Is(err, context.DeadlineExceeded) {
 			t.Fatalf("got %v", err)
 		}
@@ -214,7 +215,7 @@ func TestWatchesAreForgotten(t *testing.T) {
 		"ChildrenW":   {func(path string) { _, _, _ = s.ChildrenW(ctx, path) }, 1, 0},
 		"DeletionW":   {func(path string) { _, _, _ = s.DeletionW(ctx, path) }, 1, 0},
 		"PlaceW":      {func(string) { _, _ = s.BareW(ctx, place) }, 1, 1},
-		"Predecessor": {func(path string) { _, _, _, _ = s.Predecessor(ctx, place, path) }, 2, 1}, // with its own
+		"Predecessor": {func(path string) { _, _, _, _ = s.Predecessor(ctx, place, path) }, 2, 1}, // it also watches the caller's own znode
 	} {
 		for path, want := range map[string]int{"/line/x": test.kept, "/line/none": test.none} {
 			cutAndWait(t, srv, s)
@@ -250,7 +251,7 @@ func TestAPredecessorIsWatchedOnTheConnectionOfTheOwnWatch(t *testing.T) {
 			_, _, own, err = s.Predecessor(ctx, place, ahead.Path)
 			watched <- err
 		}()
-		synctest.Wait() // its own watch is joined
+		synctest.Wait() // the waiter has joined its own watch
 		cutAndWait(t, srv, s)
 		proceed()
 		must.Do(t, <-watched)

@@ -135,7 +135,7 @@ func (t *twoPhase) readVote(ctx context.Context, p protocol, b *ballot) error {
 	}
 	node, changed, err := t.Session.GetW(ctx, path)
 	if errors.Is(err, recipes.ErrNoNode) && ephemeral {
-		b.dead = true // it has joined, so its znode existed
+		b.dead = true // the site has joined, so its znode existed
 		return nil
 	}
 	if err != nil {
@@ -259,7 +259,7 @@ func (t *twoPhase) follow(ctx context.Context, p protocol) (recipes.Decision, er
 		if err := t.awaitEvent(ctx, disconnected, changed, gone); err != nil {
 			return recipes.Decision{}, err
 		}
-		if fired(changed) && changed.Created() { // it also fires when another call has stopped waiting
+		if fired(changed) && changed.Created() { // the watch also fires when another call has stopped waiting
 			return t.decided(ctx, p)
 		}
 	}

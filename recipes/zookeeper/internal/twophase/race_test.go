@@ -93,8 +93,8 @@ func TestAVoteWhoseSessionEndsMeanwhileIsNotAnEndedTransaction(t *testing.T) {
 	})
 }
 
-// The coordinator gives up counting permanently, although its session lives. A site that waits
-// for it counts instead.
+// The coordinator stops counting for good, although its session lives. A site that waits for it
+// counts instead.
 func TestACoordinatorThatGivesUpIsReplaced(t *testing.T) {
 	for _, v := range []recipes.Variant{recipes.CoordinatorOnly, recipes.OwnNodes} {
 		t.Run(string(v), func(t *testing.T) {

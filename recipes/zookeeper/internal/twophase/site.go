@@ -58,7 +58,7 @@ func (s *site) create(ctx context.Context) error {
 func (s *site) joinAgain(ctx context.Context) error {
 	stat, err := s.Session.Stat(ctx, s.znode())
 	if err == nil && stat.EphemeralOwner == s.Session.ID() {
-		s.Session.MarkResumed(s.znode()) // it may have been created before session.Resume
+		s.Session.MarkResumed(s.znode()) // the znode may have been created before session.Resume
 		return nil
 	}
 	if err != nil && !errors.Is(err, recipes.ErrNoNode) {
@@ -89,7 +89,7 @@ func (s *site) Vote(ctx context.Context, vote recipes.Vote) error {
 		case at == 0 && errors.Is(err, recipes.ErrBadVersion):
 			err = s.compare(ctx, vote)
 			if errors.Is(err, recipes.ErrNoNode) {
-				continue // it was deleted in between; the next attempt shows whether the transaction was too
+				continue // the site's znode was deleted in between; the next attempt shows whether the transaction was deleted too
 			}
 		case at == 0 && errors.Is(err, recipes.ErrNoNode) && s.protocol.Variant == recipes.OwnNodes:
 			err = fmt.Errorf("%w: site %s is dead", recipes.ErrRemoved, s.name)
@@ -107,7 +107,7 @@ func (s *site) compare(ctx context.Context, vote recipes.Vote) error {
 	case errors.Is(err, recipes.ErrNoNode):
 		return err
 	case err != nil:
-		return znode.UnknownOutcome(err) // it may be this vote
+		return znode.UnknownOutcome(err) // the stored vote may be this one
 	case recipes.Vote(node.Data) != vote:
 		return fmt.Errorf("%w: site %s for %q", recipes.ErrVoted, s.name, node.Data)
 	}
@@ -202,7 +202,7 @@ func (t *twoPhase) delete(ctx context.Context, p protocol, names []string) error
 	at, err := t.commit(ctx, all)
 	switch {
 	case errors.Is(err, recipes.ErrNoTransaction):
-		return nil // another session has deleted it, or an attempt whose reply was lost
+		return nil // another session has deleted the transaction, or an attempt whose reply was lost
 	case errors.Is(err, recipes.ErrNotEmpty) && at < len(names):
 		return fmt.Errorf("all sites are done, but the transaction cannot be deleted: another client has created znodes below %s; delete them, then call Forget: %w", t.Child(names[at]), err)
 	case errors.Is(err, recipes.ErrNoNode), errors.Is(err, recipes.ErrNotEmpty):

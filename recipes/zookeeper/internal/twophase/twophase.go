@@ -121,7 +121,7 @@ func (t *twoPhase) read(ctx context.Context) (payload []byte, p protocol, err er
 		}
 		if node.Stat.Czxid <= p.created {
 			return node.Data, p, nil
-		} // else another transaction has begun in between
+		} // otherwise another transaction has begun in between
 	}
 }
 

@@ -44,7 +44,7 @@ func measure(t *testing.T, v recipes.Variant, n int) zktest.Cost {
 			return zkserver.Fault{}
 		}
 		arrived++
-		if arrived == 1+deciders { // the first one is the last vote
+		if arrived == 1+deciders { // the first request is the last vote
 			close(release)
 		}
 		if arrived == 1 {
@@ -174,7 +174,7 @@ func TestWaitingForADecisionCostsNothing(t *testing.T) {
 				waiting := []<-chan zktest.Outcome[recipes.Decision]{zktest.Go(ctx, coordinator.Coordinate)}
 				joining := []string{"1", "2", "3"}
 				if v == recipes.OwnNodes {
-					joining = joining[:2] // the third one has not joined
+					joining = joining[:2] // the third site has not joined
 				}
 				for _, name := range joining {
 					site := must.Get(transactionOf(t, zktest.OpenVirtual(t, srv), "").Join(ctx, name))(t)

@@ -211,7 +211,7 @@ func (e *Ephemeral) set(ctx context.Context, data []byte) error {
 		return nil
 	case e.Session.Err() != nil:
 		return e.Err()
-	case err == nil, // another client's znode, as reread will find
+	case err == nil, // this is another client's znode, as reread will find
 		errors.Is(err, recipes.ErrBadVersion), errors.Is(err, recipes.ErrNoNode), errors.Is(err, recipes.ErrUnknownOutcome):
 		return errors.Join(ErrReadAgain, err)
 	}

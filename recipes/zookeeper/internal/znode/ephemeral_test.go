@@ -80,7 +80,8 @@ func TestANameThatIsGivenUpAtOnceIsDeletedOnce(t *testing.T) {
 	}
 }
 
-// TestAnUpdateOfAZnodeThatIsRemovedIsKnown: whether the data were written does not matter then.
+// TestAnUpdateOfAZnodeThatIsRemovedIsKnown: once the znode is deleted, it does not matter whether
+// the data were written.
 func TestAnUpdateOfAZnodeThatIsRemovedIsKnown(t *testing.T) {
 	srv, s, next := two(t)
 	ctx := t.Context()

@@ -172,7 +172,7 @@ type guardError struct {
 func Commit(ctx context.Context, s *session.Session, t session.Txn, guards []Guard) error {
 	for {
 		var guarded session.Txn
-		ends := make([]int, len(guards)) // of the checks of each guard
+		ends := make([]int, len(guards)) // the end of each guard's checks in the transaction
 		failed := func(guard int, err error) error {
 			if guard > 0 {
 				return guardError{guard, err}

@@ -201,7 +201,7 @@ func (m *mirror) walk(ctx context.Context) error {
 		var next []string
 		for i, path := range level {
 			if read[i] == nil {
-				continue // it was deleted since the listing, or could not be read
+				continue // the znode was deleted after the listing, or could not be read
 			}
 			found[path] = read[i]
 			next = append(next, m.below(path, read[i].names)...)
@@ -248,7 +248,7 @@ func (m *mirror) read(ctx, life context.Context, path string, old *mirrored) (*m
 		return n, err
 	}
 	if path != m.Root {
-		return nil, nil // then the parent's watch has fired
+		return nil, nil // the znode was deleted, so the parent's watch has fired
 	}
 	exists, created, err := m.session.ExistsW(life, path)
 	if err == nil && exists {

@@ -14,9 +14,9 @@ type line struct {
 	key
 	permits    int // of a semaphore of zkrecipes or kazoo; 0: unknown
 	contenders []recipes.Contender
-	read       time.Time // the last time at which its listing was as here
+	read       time.Time // the last time at which the listing was read and was the same
 
-	since map[place]time.Time // for each holder, the latest time at which it was not yet a holder
+	since map[place]time.Time // for each holder, the latest known time at which it was not yet a holder
 	rate  float64             // grants a second
 	rated bool                // there were two readings
 }
@@ -29,8 +29,8 @@ type key struct {
 }
 
 // place identifies a contender's znode. The token is its czxid, so another znode of the same name
-// is another place. A waiter of a priority lock has no token. Its number is not used again, unless
-// the path is deleted, and then it has another time.
+// is another place. A waiter of a priority lock has no token. Its number is used again only if the
+// path is deleted, and the creation time then differs.
 type place struct {
 	znode   string
 	token   recipes.Token
@@ -119,7 +119,7 @@ func (h *history) add(l *line) {
 		switch since, held := h.held(p); {
 		case held:
 			l.since[p] = since
-		case h.last != nil && h.read.After(c.Since): // it was granted since
+		case h.last != nil && h.read.After(c.Since): // this holder was granted since the last reading
 			l.since[p] = h.read
 		default:
 			l.since[p] = c.Since

@@ -20,7 +20,8 @@ import (
 )
 
 // TestRequestsASecond counts, at the server, the requests of two rounds over 1,000 lines, one of
-// which has 300 waiters. There are fewer than 200 in each second, and top leaves nothing behind.
+// which has 300 waiters. The server gets fewer than 200 in each second, and top leaves nothing
+// behind.
 func TestRequestsASecond(t *testing.T) {
 	const lines, waiters = 1000, 300
 	zktest.OnVirtualTime(t, func(ctx context.Context, t *testing.T, srv *zkserver.Server, s recipes.Client) {
@@ -132,8 +133,7 @@ func TestALongLineAtTheDefaultRate(t *testing.T) {
 	})
 }
 
-// TestADeadlockOfRealContenders: it is shown once both wait, and no longer when one has given
-// up.
+// TestADeadlockOfRealContenders: it is shown once both wait, and disappears when one has given up.
 func TestADeadlockOfRealContenders(t *testing.T) {
 	zktest.OnVirtualTime(t, func(ctx context.Context, t *testing.T, srv *zkserver.Server, a recipes.Client) {
 		b := zktest.OpenVirtual(t, srv)

@@ -18,7 +18,7 @@ import (
 type report struct {
 	t *verb.Tool
 
-	lines  map[key]string // the state that was written
+	lines  map[key]string // the state that was last written
 	cycles map[string]bool
 }
 
@@ -34,7 +34,7 @@ func (r *report) show(n *snapshot) error {
 		}
 	}
 	if !n.whole {
-		maps.Copy(lines, r.gone(lines)) // perhaps not read yet, after another session was opened
+		maps.Copy(lines, r.gone(lines)) // possibly not read yet, because another session was opened
 	} else {
 		for _, k := range slices.SortedFunc(maps.Keys(r.gone(lines)), func(a, b key) int { return cmp.Compare(a.path, b.path) }) {
 			gone := verb.Object{"event", "gone", "time", now.UTC(), "path", k.path, "kind", k.kind}
@@ -62,7 +62,7 @@ func (r *report) gone(lines map[key]string) map[key]string {
 	return gone
 }
 
-// state is equal for two readings between which nothing has changed but the time.
+// state is equal for two readings that differ only in time.
 func (l *line) state(s *sessions) string {
 	n, _ := l.waiters()
 	var b strings.Builder
@@ -220,7 +220,7 @@ type waitJSON struct {
 	Holds     string `json:"holds"`
 	Token     int64  `json:"token"`
 	Waits     string `json:"waits_for"`
-	Znode     string `json:"znode"` // with which it waits
+	Znode     string `json:"znode"` // the znode with which the session waits
 }
 
 func (c cycle) inJSON(now time.Time) verb.Object {
@@ -254,7 +254,7 @@ func (v *table) show(n *snapshot) error {
 	})
 }
 
-// notes are what the reader must know to read the table.
+// notes returns the footnotes that the table needs.
 func (n *snapshot) notes(now time.Time) (notes []string) {
 	newest, oldest := n.read()
 	notes = append(notes, fmt.Sprintf("%s in %s, %s to %s ago, by a round of %v", english.Count(len(n.lines), "wait queue"), english.Count(n.searched, "znode"), age(now, newest), age(now, oldest), n.took.Round(100*time.Millisecond)))

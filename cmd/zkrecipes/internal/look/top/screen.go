@@ -34,7 +34,7 @@ func openScreen(quit func()) (*screen, error) {
 	return startScreen(terminal, quit)
 }
 
-// startScreen takes the terminal until close. quit runs when a key ends the view.
+// startScreen takes over the terminal until close. quit runs when a key ends the view.
 func startScreen(terminal tcell.Screen, quit func()) (*screen, error) {
 	if err := terminal.Init(); err != nil {
 		return nil, err
@@ -111,7 +111,7 @@ func (s *screen) show(n *snapshot) error {
 	return nil
 }
 
-// Write takes what would be written to stderr, such as that no server answers.
+// Write shows what would otherwise be written to stderr, such as that no server answers.
 func (s *screen) Write(text []byte) (int, error) {
 	s.mu.Lock()
 	s.status = strings.TrimSpace(string(text))
@@ -189,7 +189,7 @@ func (s *screen) draw() {
 	s.Show()
 }
 
-// mostPath is the width of the column with paths. A longer path loses its beginning.
+// mostPath is the width of the column of paths. The beginning of a longer path is cut off.
 const mostPath = 40
 
 // aligned returns rows of equal columns.

@@ -80,7 +80,7 @@ func TestScreen(t *testing.T) {
 	}
 }
 
-// TestCellsCannotMoveTheCursor: whatever a client has stored.
+// TestCellsCannotMoveTheCursor: no data that a client has stored can do that.
 func TestCellsCannotMoveTheCursor(t *testing.T) {
 	l := lineAt(time.Now(), recipes.KindLock, "1h")
 	l.contenders[0].Data = []byte("a\x1b[2J\n" + strings.Repeat("x", 200))

@@ -113,8 +113,9 @@ func (s *sessions) setTimeout(session, milliseconds string) (id int64, ok bool) 
 // leader, or from another ensemble.
 //
 // The times in the answer are those of the server's clock, in its time zone, and in seconds. So
-// they are compared with that of the tool's own session, which is a session timeout away, because
-// the tool reads all the time. The result is exact to about a second and a tick of the server.
+// they are compared with the time of the tool's own session, which is one session timeout away,
+// because the tool reads all the time. The result is exact to about a second and a tick of the
+// server.
 func deadlines(answer string, own int64, timeout time.Duration) map[int64]time.Duration {
 	at := map[int64]time.Time{}
 	var expire time.Time

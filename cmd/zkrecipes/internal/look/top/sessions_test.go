@@ -45,12 +45,12 @@ Sessions with Ephemerals (1):
 
 const stopped, own = 0x1000197d8ae0000, 0x1000197d8ae0001
 
-// answers are the servers of -admin.
+// answers returns a function that answers as the servers of -admin do.
 func answers(all map[string]string) func(context.Context, string, string) string {
 	return func(_ context.Context, server, word string) string { return all[server+" "+word] }
 }
 
-// TestTheLeaderSaysWhenSessionsEnd: the other servers only say whose sessions they are.
+// TestTheLeaderSaysWhenSessionsEnd: the other servers report only which client owns a session.
 func TestTheLeaderSaysWhenSessionsEnd(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		a := asker{servers: []string{"follower", "leader"}, word: answers(map[string]string{"follower cons": cons, "follower dump": ofAFollower, "leader dump": ofTheLeader})}
@@ -62,7 +62,7 @@ func TestTheLeaderSaysWhenSessionsEnd(t *testing.T) {
 		if left, ends := s.ending(own); left != 10*time.Second || ends {
 			t.Errorf("the session of top: %v left, ends: %v", left, ends)
 		}
-		if left, ends := s.ending(own + 1); left != 2*time.Second || ends { // of 4: it has just sent a ping
+		if left, ends := s.ending(own + 1); left != 2*time.Second || ends { // two of four seconds are left, because it has just sent a ping
 			t.Errorf("another session: %v left, ends: %v", left, ends)
 		}
 		if s.hosts[own] != "127.0.0.1" || s.hosts[own+1] != "0:0:0:0:0:0:0:1" || s.hosts[stopped] != "" {
@@ -79,7 +79,7 @@ func TestTheLeaderSaysWhenSessionsEnd(t *testing.T) {
 	})
 }
 
-// TestDeadlinesAreUnknown: unless they come from the leader of this ensemble.
+// TestDeadlinesAreUnknown: only the leader of this ensemble reports deadlines.
 func TestDeadlinesAreUnknown(t *testing.T) {
 	for name, a := range map[string]asker{
 		"no -admin":        {},

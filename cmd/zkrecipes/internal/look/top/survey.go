@@ -54,8 +54,8 @@ type snapshot struct {
 	sessions   *sessions
 	searched   int // paths
 	unreadable int
-	failed     error // of one unreadable path
-	rounds     int   // that are complete
+	failed     error // the error of one unreadable path
+	rounds     int   // complete rounds
 	whole      bool  // this is the end of a round
 	took       time.Duration
 }
@@ -72,8 +72,8 @@ const (
 	partial = time.Second
 )
 
-// round reads all paths once. It calls show in between and at the end. An error is that of show,
-// of ctx or of the session, or that the root cannot be read.
+// round reads all paths once. It calls show in between and at the end. It returns an error of show,
+// of ctx or of the session, or the error of reading the root.
 func (s *survey) round(ctx context.Context, c client, show func(*snapshot) error) error {
 	began := time.Now()
 	shown := began
@@ -89,7 +89,7 @@ func (s *survey) round(ctx context.Context, c client, show func(*snapshot) error
 		case err != nil && path == s.root && s.rounds == 0, ended(err):
 			return err
 		case errors.Is(err, recipes.ErrNoNode):
-			continue // it was deleted since its parent was listed
+			continue // the znode was deleted after its parent was listed
 		case err != nil:
 			z = &znode{unreadable: err}
 		}

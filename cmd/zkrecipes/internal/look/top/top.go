@@ -140,7 +140,7 @@ func (a *action) Run(ctx context.Context, given *verb.Tool) error {
 			return fmt.Errorf("the terminal cannot show a table: %w; try zkrecipes top | cat, or -once", err)
 		}
 		defer screen.close()
-		t.Stderr, v = screen, screen // which shows what would destroy it
+		t.Stderr, v = screen, screen // stderr is shown on the screen, which it would otherwise destroy
 	}
 	return a.follow(ctx, &t, s, v)
 }

@@ -19,17 +19,18 @@ import (
 
 func TestMain(m *testing.M) { leaktest.Main(m) }
 
-// tree is a client whose servers have these wait queues. All paths are strings of contenders, such
-// as "1h 2 3": the sessions, of which 1 holds. The number of a contender is its place in numbers.
+// tree is a client whose servers have these wait queues. The queue of a path is a string such as
+// "1h 2 3": the sessions of its contenders, of which 1 holds. The sequence number and the token of
+// a contender are those of its session.
 type tree struct {
 	queues   map[string]string
 	kind     map[string]recipes.Kind // KindLock if there is none
 	children map[string][]string     // more names
-	created  map[string]int64        // by path and session: a czxid, where it differs from the session
+	created  map[string]int64        // czxids by path and session, where they differ from the session's number
 	fails    map[string]error
 	requests []string
 	between  func() // runs before each reading of contenders
-	again    error  // of readings of contenders
+	again    error  // the error of readings of contenders
 }
 
 func (t *tree) ID() int64              { return 99 }
@@ -142,7 +143,7 @@ func TestALineWithoutChangesCostsOneRequest(t *testing.T) {
 	})
 }
 
-// TestOnlyPathsAreSearched: the znodes of recipes are not.
+// TestOnlyPathsAreSearched: the znodes of recipes are not searched.
 func TestOnlyPathsAreSearched(t *testing.T) {
 	c := &tree{
 		queues: map[string]string{"/r/a": "1h", "/r/a/below": "2h", "/r/secret/x": "3h"},
@@ -186,7 +187,7 @@ func TestGrantsASecond(t *testing.T) {
 		{recipes.KindLock, []string{"1h 2", "1h 2"}, 0},
 		{recipes.KindLock, []string{"1h 2", "21h 22"}, 2},
 		{recipes.KindLock, []string{"21h", "5h"}, 0.1},                       // the path was created again
-		{recipes.KindPriorityLock, []string{"1h", "21h"}, 0.1},               // its numbers are those of requests too
+		{recipes.KindPriorityLock, []string{"1h", "21h"}, 0.1},               // numbers of a priority lock also count requests
 		{recipes.KindLock, []string{"2147483647h", "-2147483639h"}, 1},       // the numbers wrap
 		{recipes.KindSemaphore, []string{"1h 2h 3", "2h 3h", "9h 10h"}, 0.4}, // the last of the holders
 		{recipes.KindLock, []string{"1h", "41h", "41h", "41h", "41h"}, 0},    // only the last 30 seconds count
@@ -207,7 +208,8 @@ func TestGrantsASecond(t *testing.T) {
 	}
 }
 
-// TestHeldIsCountedFromTheReadingBeforeTheGrant: or from the time when the holder joined.
+// TestHeldIsCountedFromTheReadingBeforeTheGrant: if the holder joined later than that, from its
+// joining.
 func TestHeldIsCountedFromTheReadingBeforeTheGrant(t *testing.T) {
 	start := time.Unix(1_000_000, 0)
 	var h history
@@ -275,7 +277,7 @@ func TestDeadlocks(t *testing.T) {
 	}
 }
 
-// TestADeadlockThatCannotBeReadAgainIsNotShown: the other wait queues are.
+// TestADeadlockThatCannotBeReadAgainIsNotShown: the other wait queues are still shown.
 func TestADeadlockThatCannotBeReadAgainIsNotShown(t *testing.T) {
 	for _, fails := range []error{recipes.ErrNoNode, errors.New("no permission"), recipes.ErrSessionLost} {
 		c := &tree{queues: map[string]string{"/r/a": "1h 2", "/r/b": "2h 1"}}
