@@ -27,6 +27,7 @@ import (
 
 	"github.com/zkrecipes/zkrecipes/cmd/zkbench/internal/exit"
 	"github.com/zkrecipes/zkrecipes/cmd/zkbench/internal/transport"
+	"github.com/zkrecipes/zkrecipes/cmd/zkbench/internal/verify"
 	"github.com/zkrecipes/zkrecipes/internal/printable"
 	"github.com/zkrecipes/zkrecipes/internal/version"
 )
@@ -78,7 +79,7 @@ func verbs() []verbEntry {
 		{"report", "make an HTML page, figures and tables from records", command.reportVerb},
 		{"slo", "find the largest load under a latency objective", command.sloVerb},
 		{"serve", "run a ZooKeeper server for trials", command.serveVerb},
-		{"verify", "check a plugin, in any language, against the contract", command.verifyVerb},
+		{"verify", "check a plugin or a host, in any language, against the contract", command.verifyVerb},
 	}
 }
 
@@ -101,6 +102,8 @@ func (c command) run(ctx context.Context, args []string) int {
 	case "version", "-version", "--version":
 		fmt.Fprintln(c.stdout, version.Line("zkbench"))
 		return exit.OK
+	case verify.PluginVerb: // a host that verify checks starts it
+		return exit.Code(ctx, c.stderr, name, verify.ServePlugin(ctx, strings.Join(args, " ")))
 	case transport.RelayVerb: // zkbench itself starts it
 		return exit.Code(ctx, c.stderr, name, transport.ServeRelay(c.stdout, os.Stdin, args))
 	}

@@ -48,6 +48,7 @@ func TestMain(m *testing.M) {
 		},
 		"plugin-of-the-test": func() { plugins.Serve(zookeeper.Open) },
 		"defective-plugin":   serveDefective,
+		"host-of-the-test":   runHost,
 		// Programs that wait for a command's first result, and then signal it.
 		"interrupt-at-first-result": func() { os.Exit(interruptAtFirstResult(os.Args[1:])) },
 		"hangup-at-first-result": func() {

@@ -19,12 +19,13 @@ import (
 
 const verifyHelp = `Usage: zkbench verify [flags] COMMAND [ARG...]
 
-Checks a plugin, in any language, against the protocol and the contract of the recipes. Each
-part has a line on stdout: pass, FAIL or skip, its name, and the reason.
+Checks a plugin or a host, in any language, against the protocol and the contract of the
+recipes. Each part has a line on stdout: pass, FAIL or skip, its name, and the reason.
 
 Examples:
 
 	zkbench verify ./my-plugin
+	zkbench verify -host python3 my_host.py
 	zkbench verify -run '^protocol/' java -jar my-plugin.jar
 	zkbench verify -run 'contract/(lock|queue)/' ./my-plugin
 
@@ -32,6 +33,9 @@ Rules:
 
 	The parts protocol/... are promises of plugin/proto/PROTOCOL.md, and contract/... those
 	of package recipes. A part is skipped if it needs a capability that the plugin lacks.
+	With -host the command is a small program over the host. It does steps, such as
+	"acquire a /path", that it reads from stdin. PROTOCOL.md, "Verification of a host", lists
+	them. The plugin and the servers are those of zkbench, and cause the faults.
 	Flags come before the command. PROTOCOL.md, "Verification", says what is not covered.
 
 Exit codes:
@@ -48,6 +52,7 @@ func (c command) verifyVerb(ctx context.Context, args []string) error {
 		o.Only, err = regexp.Compile(s)
 		return err
 	})
+	host := f.Bool("host", false, helptext.Common("check a host: the command does steps that it reads from stdin"))
 	servers := f.String("servers", "", helptext.Common("connect `string` of the servers for the contract, by default one in this process;\ngo doc recipes/recipestest says how to configure them"))
 	f.DurationVar(&o.Limit, "limit", time.Minute, "longest `time` that a part may take")
 	f.IntVar(&o.Parallel, "parallel", 16, "`number` of parts at the same time")
@@ -59,6 +64,8 @@ func (c command) verifyVerb(ctx context.Context, args []string) error {
 		return exit.Usage(fmt.Errorf("no command to check"))
 	case o.Limit <= 0 || o.Parallel < 1:
 		return exit.Usage(fmt.Errorf("-limit and -parallel must be positive"))
+	case *host && *servers != "":
+		return exit.Usage(fmt.Errorf("-servers cannot be used with -host, which needs servers that fail when it wants"))
 	}
 	path, err := exec.LookPath(f.Arg(0))
 	if err == nil {
@@ -78,15 +85,21 @@ func (c command) verifyVerb(ctx context.Context, args []string) error {
 		}
 		o.Servers = list
 	}
-	return c.verify(ctx, o)
+	if *host {
+		return c.verify(ctx, o, verify.Host)
+	}
+	return c.verify(ctx, o, verify.Plugin)
 }
 
+// verifier is verify.Plugin or verify.Host.
+type verifier func(ctx context.Context, o verify.Options, yield func(done, of int, r verify.Result)) error
+
 // verify prints the results as they come, and the progress on a terminal.
-func (c command) verify(ctx context.Context, o verify.Options) error {
+func (c command) verify(ctx context.Context, o verify.Options, check verifier) error {
 	_, terminal := c.terminal(c.stderr)
 	var passed, failed, skipped int
 	var unwritten error
-	err := verify.Plugin(ctx, o, func(done, of int, r verify.Result) {
+	err := check(ctx, o, func(done, of int, r verify.Result) {
 		switch {
 		case len(r.Failures) > 0:
 			failed++

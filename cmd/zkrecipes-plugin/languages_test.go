@@ -121,6 +121,22 @@ exit code 0
 $`, python, filepath.Join(clients, "client.py"), built(t), f.dir, f.server.Addr(), "/from-python")
 }
 
+// The host in testdata/python-client/verify.py passes zkbench verify -host, also where it resumes.
+func TestVerifyAHostInPython(t *testing.T) {
+	f := newForeign(t, requirePythonEnv)
+	python, clients := f.python()
+	zkbench := filepath.Join(f.dir, "zkbench")
+	build := exec.CommandContext(f.ctx, "go", "build", "-o", zkbench, "../zkbench")
+	if out, err := build.CombinedOutput(); err != nil {
+		t.Fatalf("%v\n%s", err, out)
+	}
+	// A part takes long on a busy machine.
+	verify := exec.CommandContext(f.ctx, zkbench, "verify", "-host", "-parallel", "8", "-limit", "5m", python, "-B", filepath.Join(clients, "verify.py"), f.dir)
+	if out, err := verify.CombinedOutput(); err != nil || !regexp.MustCompile(`(?m)^zkbench: 25 passed, 0 failed, 0 skipped$`).Match(out) {
+		t.Errorf("%v\n%s", err, out)
+	}
+}
+
 // The host in testdata/python-client/shares.py is a member of Shares beside members in Go, one of
 // which assigns. It takes numbers from them and gives them back, with tokens that grow. With
 // another n it is refused.

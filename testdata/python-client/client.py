@@ -62,6 +62,7 @@ def launch(directory):
     line = child.stdout.readline().strip()
     core, protocol, network, address, kind, theirs = line.split("|")[:6]
     if (core, protocol, kind) != ("1", "1", "grpc"):
+        child.kill()
         raise RuntimeError(f"unexpected handshake: {line}")
     # The base64 has no padding. The certificate is its own anchor, and its name is
     # localhost, whatever the address is.
@@ -82,10 +83,10 @@ class Service:
     def messages(self, method):
         return getattr(self.module, method + "Request"), getattr(self.module, method + "Response")
 
-    def call(self, method, **fields):
+    def call(self, method, timeout=TIMEOUT, **fields):
         request, response = self.messages(method)
         rpc = self.channel.unary_unary(self.name + method, request.SerializeToString, response.FromString)
-        return rpc(request(**fields), timeout=TIMEOUT)
+        return rpc(request(**fields), timeout=timeout)
 
     def stream(self, method, requests):
         request, response = self.messages(method)
@@ -101,17 +102,25 @@ class Service:
 class Session:
     """3. The session's stream is the lease on it."""
 
-    def __init__(self, service, resume=None, contact=None):
+    def __init__(self, service, resume=None, contact=None, timeout=None):
+        config = {"servers": [SERVER]}
+        if timeout:
+            config["session_timeout"] = {"seconds": int(timeout), "nanos": int(timeout % 1 * 1e9)}
         self.outgoing = queue.Queue()
-        self.send(start=session_pb2.Start(config={"servers": [SERVER]}, resume=resume))
+        self.send(start=session_pb2.Start(config=config, resume=resume))
         self.incoming = service.stream("Open", iter(self.outgoing.get, None))
         opened = next(self.incoming).opened
         self.handle, self.timeout, self.ticket = opened.session, opened.timeout.ToTimedelta().total_seconds(), opened.ticket
+        if resume:  # the deadline does not move until the next echo
+            self.timeout = min(self.timeout, timeout)
         self.lost = threading.Event()
         self.reason = ""
         self.grant_lost = lambda request: None
+        self.holds = lambda: True  # whether the session holds something
         self.sent = {}  # when each Beat was sent
-        self.contact = contact or time.monotonic()  # the last that the leader is known to have heard
+        self.number = 0  # of the last Beat
+        self.echoed = threading.Condition()
+        self.contact = self.known = contact or time.monotonic()  # known: the last that the leader is known to have heard
         threading.Thread(target=self.beat, daemon=True).start()
         self.taker = threading.Thread(target=self.take, daemon=True)
         self.taker.start()
@@ -119,47 +128,80 @@ class Session:
     def send(self, **message):
         self.outgoing.put(session_pb2.OpenRequest(**message))
 
+    def left(self):
+        """Returns the time until the deadline, in seconds."""
+        return (self.known if self.holds() else self.contact) + self.timeout - time.monotonic()
+
     def beat(self):
         """A Beat every fifth of the session timeout. Without it, the plugin closes the session."""
-        number = 0
         while True:
-            number += 1
-            self.sent[number] = time.monotonic()
-            self.send(beat=session_pb2.Beat(number=number))
-            if self.lost.wait(self.timeout / 5):
+            self.send_beat()
+            if self.lost.wait(max(0, min(self.timeout / 5, self.left()))):
                 return
-            if time.monotonic() > self.contact + self.timeout:
+            if self.left() <= 0:
                 self.lose("the plugin does not answer")
+
+    def send_beat(self):
+        with self.echoed:
+            self.number += 1
+            self.sent[self.number] = time.monotonic()
+            self.send(beat=session_pb2.Beat(number=self.number))
+            return self.number
+
+    def confirm(self):
+        """Waits for the echo of another Beat, and reports whether it has come. While the session held
+        nothing, the known contact may have become too old for a grant."""
+        number = self.send_beat()
+        with self.echoed:
+            self.echoed.wait_for(lambda: number not in self.sent or self.lost.is_set(), TIMEOUT)
+            return number not in self.sent
 
     def take(self):
         try:
             for message in self.incoming:
                 if message.HasField("beat_echo"):
-                    echo = message.beat_echo
-                    age = echo.known_contact_age if echo.HasField("known_contact_age") else echo.contact_age
-                    self.contact = self.sent.pop(echo.number, 0) - age.ToTimedelta().total_seconds()
+                    self.take_echo(message.beat_echo)
                 elif message.HasField("grant_lost"):
                     self.grant_lost(message.grant_lost.request_id)
                 elif message.HasField("state_changed") and message.state_changed.state == session_pb2.STATE_LOST:
-                    self.lose(message.state_changed.reason.reasons[0])
+                    self.lose(next(iter(message.state_changed.reason.reasons), "SESSION_LOST"))
         except grpc.RpcError as err:
             self.lose(str(err.code()))
         self.lose("the stream has ended")
 
+    def take_echo(self, echo):
+        """An echo also answers the Beats before it. The contact counts from when the Beat was sent."""
+        with self.echoed:
+            sent = self.sent[echo.number]
+            self.sent = {number: at for number, at in self.sent.items() if number > echo.number}
+            if echo.HasField("timeout"):
+                self.timeout = echo.timeout.ToTimedelta().total_seconds()
+            age = echo.known_contact_age if echo.HasField("known_contact_age") else echo.contact_age
+            self.contact = sent - echo.contact_age.ToTimedelta().total_seconds()
+            self.known = sent - age.ToTimedelta().total_seconds()
+            self.echoed.notify_all()
+
     def lose(self, reason):
-        if not self.lost.is_set():
-            self.reason = reason
-            self.lost.set()
+        with self.echoed:
+            if not self.lost.is_set():
+                self.reason = reason
+                self.lost.set()
+            self.echoed.notify_all()
+
+    def was_cut_off(self):
+        """Reports whether the stream has ended as it does when the plugin is killed."""
+        return self.reason == str(grpc.StatusCode.UNAVAILABLE)
 
     def resume(self, service):
         """Resumes the session in another plugin. This one's plugin was killed and waited for."""
         self.lost.wait(TIMEOUT)
-        age = time.monotonic() - self.contact
-        if self.reason != str(grpc.StatusCode.UNAVAILABLE) or age > self.timeout:
+        left = self.left()
+        if not self.was_cut_off() or left <= 0:
             raise RuntimeError("the session is lost: " + self.reason)
+        contact = time.monotonic() + left - self.timeout
         resume = session_pb2.Resume(ticket=self.ticket, session=self.handle)
-        resume.known_contact_age.FromNanoseconds(int(age * 1e9))
-        return Session(service, resume, self.contact)
+        resume.known_contact_age.FromNanoseconds(int((self.timeout - left) * 1e9))
+        return Session(service, resume, contact, self.timeout)
 
     def hang_up(self):
         """Half-closes the stream, which ends the session. The stream ends when it is closed."""
@@ -167,15 +209,19 @@ class Session:
         self.taker.join(TIMEOUT)
 
 
-def reason(err):
-    """4. What matters of an error is the reason in google.rpc.ErrorInfo."""
+def reasons(err):
+    """4. What matters of an error are the reasons in google.rpc.ErrorInfo, the most specific first."""
     for key, value in err.trailing_metadata():
         if key == "grpc-status-details-bin":
             for detail in error_pb2.Status.FromString(value).details:
                 info = error_pb2.ErrorInfo()
                 if detail.Unpack(info) and info.domain == "zkrecipes":
-                    return info.reason
-    return ""
+                    return info.metadata["reasons"].split(",")
+    return []
+
+
+def reason(err):
+    return next(iter(reasons(err)), "")
 
 
 def refused(what, f):
@@ -186,13 +232,17 @@ def refused(what, f):
         print(what, err.code().name, reason(err))
 
 
-def attach(directory):
+def attach_to(channel):
     """2. The plugin lives as long as the stream of Attach."""
-    child, channel = launch(directory)
     plugin = Service(channel, plugin_pb2, "PluginService")
     attached = plugin.listen("Attach")
     next(attached)
-    return child, channel, plugin, attached
+    return plugin, attached
+
+
+def attach(directory):
+    child, channel = launch(directory)
+    return child, channel, *attach_to(channel)
 
 
 def main(directory):

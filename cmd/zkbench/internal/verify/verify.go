@@ -1,9 +1,12 @@
-// Package verify checks a plugin executable, in any language, against plugin/proto/PROTOCOL.md and
-// the contract of package recipes.
+// Package verify checks a plugin executable or a host program, in any language, against
+// plugin/proto/PROTOCOL.md, and a plugin also against the contract of package recipes.
 //
 // A part is one promise. The parts of the protocol start the plugin themselves, and speak gRPC
 // without TLS, as the simplest host does. The parts of the contract are those of package
 // recipestest. They use one plugin, which the Go host has launched with mutual TLS.
+//
+// The parts of a host start the host program, and give it steps on its stdin. The host starts a
+// plugin of this program, which the parts control: see control.
 package verify
 
 import (
@@ -20,7 +23,7 @@ import (
 
 // Options say what to verify.
 type Options struct {
-	// Command is the program with its arguments. Its first element is a path.
+	// Command is the plugin, or the host program, with its arguments. Its first element is a path.
 	Command []string
 
 	// Servers are the servers for the contract; none means one in this process. recipestest
@@ -81,7 +84,7 @@ func (p part) run(ctx context.Context) Result {
 	} else if several, ok := errors.AsType[failures](err); ok {
 		r.Failures = several
 	} else if err != nil {
-		r.Failures = []string{err.Error()}
+		r.Failures = strings.FieldsFunc(err.Error(), func(r rune) bool { return r == '\n' }) // of errors.Join
 	}
 	return r
 }
