@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"slices"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"google.golang.org/protobuf/proto"
@@ -212,7 +213,7 @@ func (s *Session) endGrant(id string) *Grant {
 // joined.
 type waiter struct {
 	joined    func(recipes.Place) // may be nil
-	once      sync.Once
+	notified  atomic.Bool
 	notifying sync.WaitGroup // calls of joined while the call continues
 
 	turns   chan turn // holds one: the latest turn that resumePossessions offered
@@ -233,8 +234,8 @@ type turn struct {
 }
 
 func (w *waiter) notify(p recipes.Place) {
-	if w.joined != nil {
-		w.once.Do(func() { w.joined(p) })
+	if w.joined != nil && w.notified.CompareAndSwap(false, true) {
+		w.joined(p)
 	}
 }
 
@@ -263,9 +264,10 @@ func (s *Session) begins(w *waiter, t *generation, offered *turn) {
 
 // placed records the contender's place, as reported by the plugin of a generation, and
 // notifies the application in a separate goroutine. The place arrives on the session's stream, as
-// an early part of the call's answer, or with the answer; only the first counts for the application. The callback may make a call of the
-// session. If the plugin dies, that call waits until resumePossessions has checked this
-// waiter again.
+// an early part of the call's answer, or with the answer; only the first counts for the
+// application. The callback may make a call of the session. If the plugin dies, that call waits
+// until resumePossessions has checked this waiter again. Meanwhile a later report of the place
+// waits for nothing.
 func (s *Session) placed(w *waiter, t *generation, p recipes.Place) {
 	s.mu.Lock()
 	defer s.mu.Unlock()

@@ -76,7 +76,7 @@ func BenchmarkHolds(b *testing.B) {
 // mostThreaded is how many sessions a library with several threads per session opens.
 const mostThreaded = 300
 
-// startForHolds starts servers that can read the end of a session with 20,000 locks. They do not
+// startForHolds starts servers that can read the end of a session with 50,000 locks. They do not
 // delete the containers that one library left while another is measured.
 func startForHolds(tb testing.TB, cfg ensemble.Config) *ensemble.Ensemble {
 	cfg.Properties = map[string]string{"maxClientCnxns": "0"}
@@ -84,7 +84,7 @@ func startForHolds(tb testing.TB, cfg ensemble.Config) *ensemble.Ensemble {
 	return ensembletest.Start(tb, cfg)
 }
 
-const holdPacket = 4 << 20
+const holdPacket = 16 << 20
 
 // TestHoldsAreMeasured runs the benchmark with few locks, for no time.
 func TestHoldsAreMeasured(t *testing.T) {

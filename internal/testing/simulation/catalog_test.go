@@ -12,6 +12,7 @@ import (
 // TestSimulationOfTheCatalog simulates each way of the catalog that has a wait queue, so that a new
 // recipe needs no scenario for what all of them promise. Other scenarios mix the ways of a recipe.
 func TestSimulationOfTheCatalog(t *testing.T) {
+	withoutRaceDetector(t)
 	for _, w := range grants.All() {
 		if w.Kind == "" {
 			continue
