@@ -56,7 +56,7 @@ const (
 	// Refuse fails a call without a reason, as if the connection had failed, and does not carry
 	// it out.
 	Refuse
-	// Lose carries the call out, and does not answer before the host has stopped waiting.
+	// Lose carries the call out, and does not answer before the host has abandoned a request.
 	Lose
 	// Die carries the call out, and kills the process before the answer.
 	Die

@@ -50,6 +50,8 @@ type servant struct {
 	control *rpc.Client
 	orders  Orders
 	quit    context.CancelFunc // see Quit
+	waiting context.Context    // until the host abandons a request; see Lose
+	gaveUp  context.CancelFunc
 }
 
 // ServePlugin is that process. dir is the directory of the checker's part.
@@ -60,6 +62,7 @@ func ServePlugin(ctx context.Context, dir string) error {
 	}
 	ctx, quit := context.WithCancel(ctx)
 	p := &servant{control: control, quit: quit}
+	p.waiting, p.gaveUp = context.WithCancel(ctx)
 	env := map[string]string{}
 	cookie := handshake.Config()
 	for _, name := range []string{cookie.MagicCookieKey, versionsEnv, socketDirectory, handshake.CertificateEnv} {
@@ -155,7 +158,11 @@ func (p *servant) saw(name string, sent bool, m proto.Message) (v Verdict) {
 }
 
 func (p *servant) call(ctx context.Context, r any, info *grpc.UnaryServerInfo, handle grpc.UnaryHandler) (any, error) {
-	v := p.saw(path.Base(info.FullMethod), false, r.(proto.Message))
+	name := path.Base(info.FullMethod)
+	v := p.saw(name, false, r.(proto.Message))
+	if name == "Abandon" {
+		p.gaveUp()
+	}
 	switch v {
 	case Hang:
 		<-ctx.Done()
@@ -165,8 +172,10 @@ func (p *servant) call(ctx context.Context, r any, info *grpc.UnaryServerInfo, h
 	case Rename:
 		return nil, renamed()
 	case Lose:
+		// The end of ctx would be too early: it has the host's deadline, and an answer that arrives
+		// before the host's own timer says that nothing was granted.
 		_, err := handle(context.WithoutCancel(ctx), r)
-		<-ctx.Done()
+		<-p.waiting.Done()
 		return nil, errors.Join(err, ctx.Err())
 	}
 	answer, err := handle(ctx, r)
