@@ -10,6 +10,7 @@ import (
 	"testing"
 	"testing/synctest"
 
+	"github.com/zkrecipes/zkrecipes/internal/testing/must"
 	"github.com/zkrecipes/zkrecipes/internal/testing/zktest"
 	"github.com/zkrecipes/zkrecipes/internal/zkserver"
 	"github.com/zkrecipes/zkrecipes/recipes"
@@ -28,15 +29,9 @@ type trial struct {
 // newTrial opens a session with a server for a trial of each recipe.
 func newTrial(t *testing.T, cfg zkserver.Config, chroot string) (*zkserver.Server, trial) {
 	t.Helper()
-	server, err := zkserver.Listen(cfg)
-	if err != nil {
-		t.Fatal(err)
-	}
+	server := must.Get(zkserver.Listen(cfg))(t)
 	t.Cleanup(func() { server.Close() })
-	session, err := zookeeper.Open(t.Context(), recipes.SessionConfig{Servers: []string{server.Addr()}, Chroot: chroot})
-	if err != nil {
-		t.Fatal(err)
-	}
+	session := must.Get(zookeeper.Open(t.Context(), recipes.SessionConfig{Servers: []string{server.Addr()}, Chroot: chroot}))(t)
 	t.Cleanup(func() { _ = session.Close(context.WithoutCancel(t.Context())) })
 	return server, newTrialOf(t.Context(), t, session)
 }
@@ -44,9 +39,7 @@ func newTrial(t *testing.T, cfg zkserver.Config, chroot string) (*zkserver.Serve
 func newTrialOf(ctx context.Context, t *testing.T, s recipes.Client) trial {
 	return trial{ctx: ctx, s: s, must: func(err error) {
 		t.Helper()
-		if err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, err)
 	}}
 }
 
@@ -59,10 +52,7 @@ func (t trial) of(recipe string) trial {
 // rowsInTheDocs returns the cells of the table in docs/recipes.md with this header.
 func rowsInTheDocs(t *testing.T, header string) (rows [][]string) {
 	t.Helper()
-	page, err := os.ReadFile("../docs/recipes.md")
-	if err != nil {
-		t.Fatal(err)
-	}
+	page := must.Get(os.ReadFile("../docs/recipes.md"))(t)
 	_, table, found := strings.Cut(string(page), header+"\n"+regexp.MustCompile(` [^|]* `).ReplaceAllString(header, "---")+"\n")
 	if !found {
 		t.Fatalf("docs/recipes.md has no table %s", header)
@@ -235,9 +225,7 @@ func TestRecipesOnAServerBefore35(t *testing.T) {
 			if n := server.Counters().Requests[zkserver.OpCreate2]; n > 1 {
 				t.Errorf("%d create2 requests were sent; the first one ended the connection", n)
 			}
-			if err := trial.s.Close(context.WithoutCancel(trial.ctx)); err != nil {
-				t.Error(err)
-			}
+			must.Report(t, trial.s.Close(context.WithoutCancel(trial.ctx)))
 			for range 3 { // each check deletes one level
 				server.RunContainerCheck()
 			}

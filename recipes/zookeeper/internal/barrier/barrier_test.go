@@ -45,9 +45,7 @@ func TestBarrierCosts(t *testing.T) {
 // A server sends no event about a znode to a client that may not read it.
 func TestABarrierThatMayNotBeReadIsNotWaitedFor(t *testing.T) {
 	zktest.OnBoth(t, func(s *zktest.Scene) {
-		if _, err := s.Raw.Create(s.Path, nil, 0, zk.WorldACL(zk.PermAll&^zk.PermRead)); err != nil {
-			s.Fatal(err)
-		}
+		must.Get(s.Raw.Create(s.Path, nil, 0, zk.WorldACL(zk.PermAll&^zk.PermRead)))(s)
 		if err := zktest.BarrierAt(s.T, s.Session(), s.Path).Wait(s.Ctx); !errors.Is(err, recipes.ErrAccessDenied) {
 			s.Error(err)
 		}

@@ -24,9 +24,7 @@ func entered(t *testing.T, ctx context.Context, srv *zkserver.Server, path strin
 	for i, s := range sessions {
 		all.Go(func() {
 			p, err := doubleBarrierAt(t, s, path, len(sessions)).Enter(ctx, nil)
-			if err != nil {
-				t.Error(err)
-			}
+			must.Report(t, err)
 			in[i] = p
 		})
 		if i < len(sessions)-1 {

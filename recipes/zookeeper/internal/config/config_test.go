@@ -157,9 +157,7 @@ func TestAWatchEndsWhenReadingFails(t *testing.T) {
 	entries := must.Get(c.WatchTree(ctx))(t)
 	<-entries
 	raw := zktest.Raw(t, srv.Addr())
-	if _, err := raw.SetACL("/c/key", zk.WorldACL(zk.PermAll&^zk.PermRead), -1); err != nil {
-		t.Fatal(err)
-	}
+	must.Get(raw.SetACL("/c/key", zk.WorldACL(zk.PermAll&^zk.PermRead), -1))(t)
 	srv.CloseConnection(s.ID())
 	for now := range entries {
 		t.Errorf("the watch delivers %+v", now)

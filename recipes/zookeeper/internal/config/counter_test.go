@@ -50,9 +50,7 @@ func TestACounterWithoutDigitsHasItsInitialValue(t *testing.T) {
 	zktest.OnEmbedded(t, func(s *zktest.Scene, _ *zkserver.Server) {
 		for i, data := range []string{"", " ", "\n", " \t\r\n"} {
 			path := fmt.Sprintf("%s%d", s.Path, i)
-			if _, err := s.Raw.Create(path, []byte(data), 0, zk.WorldACL(zk.PermAll)); err != nil {
-				t.Fatal(err)
-			}
+			must.Get(s.Raw.Create(path, []byte(data), 0, zk.WorldACL(zk.PermAll)))(t)
 			c := zktest.CounterAt(t, s.Session(), path)
 			if n, err := c.Get(s.Ctx); n != 0 || err != nil {
 				t.Errorf("%q is %d, %v", data, n, err)

@@ -105,9 +105,7 @@ func TestALeaveSentAgainDoesNotHitTheNextMember(t *testing.T) {
 			}
 		} else if deletes == 1 && len(joined) == 0 && r.Op == zkserver.OpExists {
 			next, err := gb.Join(ctx, []byte("next"))
-			if err != nil {
-				t.Error(err)
-			}
+			must.Report(t, err)
 			joined <- next
 		}
 		return zkserver.Fault{}

@@ -174,9 +174,7 @@ func TestOtherChildrenAreIgnored(t *testing.T) {
 	s, ctx := zktest.Open(t, srv), zktest.Bounded(t)
 	raw := zktest.Raw(t, srv.Addr())
 	for _, path := range []string{"/foreign", "/foreign/_c_", "/foreign/_c_x-lock-", "/foreign/config", "/foreign/lock-x", "/foreign/-"} {
-		if _, err := raw.Create(path, nil, 0, zk.WorldACL(zk.PermAll)); err != nil {
-			t.Fatal(err)
-		}
+		must.Get(raw.Create(path, nil, 0, zk.WorldACL(zk.PermAll)))(t)
 	}
 	order := queueUp(ctx, t, s, "/foreign", recipes.Predecessor, 3)
 	for want := range 3 {

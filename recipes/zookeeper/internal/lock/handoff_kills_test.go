@@ -107,17 +107,13 @@ func contend(ctx context.Context, servers []string, path string, turn func()) {
 func fill(t *testing.T, addr string, n int) {
 	t.Helper()
 	raw := zktest.Raw(t, addr)
-	if _, err := raw.Create("/fill", nil, 0, zk.WorldACL(zk.PermAll)); err != nil {
-		t.Fatal(err)
-	}
+	must.Get(raw.Create("/fill", nil, 0, zk.WorldACL(zk.PermAll)))(t)
 	const batch = 500
 	for made := 0; made < n; made += batch {
 		var ops []any
 		for i := range min(batch, n-made) {
 			ops = append(ops, &zk.CreateRequest{Path: fmt.Sprintf("/fill/n-%07d", made+i), Data: make([]byte, 50), Acl: zk.WorldACL(zk.PermAll)})
 		}
-		if _, err := raw.Multi(ops...); err != nil {
-			t.Fatal(err)
-		}
+		must.Get(raw.Multi(ops...))(t)
 	}
 }

@@ -197,9 +197,7 @@ func TestContendersAtDifferentServers(t *testing.T) {
 				}
 			}
 			counters, err := session.Stats(s.Ctx)
-			if err != nil {
-				t.Error(err)
-			}
+			must.Report(t, err)
 			handoffs.Add(counters.Handoffs)
 		})
 	}

@@ -33,9 +33,7 @@ func TestAnotherClientsZnodeIsNotTrusted(t *testing.T) {
 		stranger := s.Contender("lock-")
 		waiter := s.Join()
 		for s.Counters(waiter).Fallbacks < 3 {
-			if _, err := s.Raw.Set(stranger, []byte("news"), -1); err != nil {
-				t.Fatal(err)
-			}
+			must.Get(s.Raw.Set(stranger, []byte("news"), -1))(t)
 			select {
 			case <-waiter.Held:
 				t.Fatal("granted")
@@ -88,9 +86,7 @@ func TestNamesThatRepeat(t *testing.T) {
 			ops = append(ops, &zk.DeleteRequest{Path: c.Place.Znode, Version: -1})
 		}
 		ops = append(ops, &zk.DeleteRequest{Path: s.Path, Version: -1})
-		if _, err := s.Raw.Multi(ops...); err != nil {
-			t.Fatal(err)
-		}
+		must.Get(s.Raw.Multi(ops...))(t)
 		for _, c := range old[1:] {
 			if err := s.Failure(c); !errors.Is(err, recipes.ErrRemoved) {
 				t.Errorf("a waiter of the old line: %v", err)

@@ -151,9 +151,7 @@ func TestAPathDeletedInUseComesBackToStay(t *testing.T) {
 
 func removeAll(t *testing.T, raw *zk.Conn, path string) {
 	names, _, err := raw.Children(path)
-	if err != nil {
-		t.Error(err)
-	}
+	must.Report(t, err)
 	for _, name := range names {
 		removeAll(t, raw, path+"/"+name)
 	}
@@ -176,9 +174,7 @@ func TestAPathThatIsRemovedBeforeItIsWrittenTo(t *testing.T) {
 			zktest.OnEmbedded(t, func(s *zktest.Scene, srv *zkserver.Server) {
 				session := s.Session()
 				acquire := recipe(t, session, s.Path)
-				if _, err := s.Raw.Create(s.Path, nil, 0, zk.WorldACL(zk.PermAll)); err != nil {
-					t.Fatal(err)
-				}
+				must.Get(s.Raw.Create(s.Path, nil, 0, zk.WorldACL(zk.PermAll)))(t)
 				writes, proceed := make(chan struct{}), make(chan struct{})
 				srv.SetFault(func(q zkserver.Request) (f zkserver.Fault) {
 					if q.SessionID == session.ID() && q.Op == zkserver.OpMulti && q.Path == s.Path {

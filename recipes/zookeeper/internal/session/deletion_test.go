@@ -25,9 +25,7 @@ type deletion struct {
 
 func (d *deletion) gone() {
 	d.t.Helper()
-	if err := d.other.DeleteOnce(d.ctx, d.path, -1); err != nil {
-		d.t.Error(err)
-	}
+	must.Report(d.t, d.other.DeleteOnce(d.ctx, d.path, -1))
 }
 
 // again deletes the znode, and the other client creates one of the same name.

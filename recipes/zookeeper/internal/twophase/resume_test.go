@@ -47,9 +47,7 @@ func TestATransactionThatIsNotResumedIsDecided(t *testing.T) {
 		told := make(chan recipes.Decision, 1)
 		go func() {
 			d, err := theirs.Wait(ctx)
-			if err != nil {
-				t.Error(err)
-			}
+			must.Report(t, err)
 			told <- d
 		}()
 		must.Do(t, s.(zktest.Movable).DropRest(ctx))
@@ -150,15 +148,11 @@ func TestADecisionThatMayNotBeReadExists(t *testing.T) {
 	must.Get(tx.Abort(ctx, "no"))(t)
 	raw := zktest.Raw(t, srv.Addr())
 	must.Do(t, raw.Delete("/unread/s_1", -1))
-	if _, err := raw.SetACL("/unread/decision", zk.WorldACL(zk.PermAll&^zk.PermRead), -1); err != nil {
-		t.Fatal(err)
-	}
+	must.Get(raw.SetACL("/unread/decision", zk.WorldACL(zk.PermAll&^zk.PermRead), -1))(t)
 	tx = resumableAt(t, zktest.Move(t, srv.Addr(), s), "/unread", recipes.OwnNodes)
 	if _, err := tx.ResumeSite(ctx, "1", id); !errors.Is(err, recipes.ErrAccessDenied) {
 		t.Errorf("got %v", err)
 	}
-	if _, err := raw.SetACL("/unread/decision", zk.WorldACL(zk.PermAll), -1); err != nil {
-		t.Fatal(err)
-	}
+	must.Get(raw.SetACL("/unread/decision", zk.WorldACL(zk.PermAll), -1))(t)
 	must.Get(tx.ResumeSite(ctx, "1", id))(t)
 }

@@ -140,9 +140,7 @@ func TestATransactionThatAnotherKeepsSomethingBelow(t *testing.T) {
 		tx := must.Get(session.Transaction(s.Path, recipes.TransactionConfig{}))(s.T)
 		must.Do(s, tx.Begin(s.Ctx, nil, "1"))
 		for _, path := range []string{s.Path + "/strange", s.Path + "/strange/child"} {
-			if _, err := s.Raw.Create(path, nil, 0, zk.WorldACL(zk.PermAll)); err != nil {
-				s.Fatal(err)
-			}
+			must.Get(s.Raw.Create(path, nil, 0, zk.WorldACL(zk.PermAll)))(s)
 		}
 		site := must.Get(tx.Join(s.Ctx, "1"))(s.T)
 		must.Get(tx.Abort(s.Ctx, ""))(s.T)
