@@ -19,6 +19,7 @@ import (
 
 // trial is one use of a recipe at its own path.
 type trial struct {
+	*testing.T
 	ctx     context.Context
 	s       recipes.Client
 	path    string
@@ -37,7 +38,7 @@ func newTrial(t *testing.T, cfg zkserver.Config, chroot string) (*zkserver.Serve
 }
 
 func newTrialOf(ctx context.Context, t *testing.T, s recipes.Client) trial {
-	return trial{ctx: ctx, s: s, must: func(err error) {
+	return trial{T: t, ctx: ctx, s: s, must: func(err error) {
 		t.Helper()
 		must.Do(t, err)
 	}}
@@ -191,6 +192,7 @@ func costsInTheDocs(ctx context.Context, t *testing.T, server *zkserver.Server, 
 			}
 		}
 	}
+	zktest.Idle(t, server) // whatever still waits or watches sends nothing
 	for recipe, d := range documented {
 		if _, ok := table[recipe]; !ok && d.operate != nil {
 			t.Errorf("the table has no row %q", recipe)
