@@ -177,6 +177,7 @@ func costsInTheDocs(ctx context.Context, t *testing.T, server *zkserver.Server, 
 				measured[operation] = costText(cost.Writes, cost.Reads, cost.WatchEvents)
 			}
 			operate(trial)
+			synctest.Wait() // for what it has started
 		}
 		for operation, want := range operations {
 			if got := measured[operation]; got != want {
