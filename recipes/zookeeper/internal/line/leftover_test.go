@@ -134,3 +134,41 @@ func TestAReleaseDoesNotWaitForAGuardLongerThanItsContext(t *testing.T) {
 		}
 	})
 }
+
+// A grant creates one guard, however often the read of its place fails after that. The guard is
+// deleted with the grant.
+func TestGuardsDoNotPileUp(t *testing.T) {
+	srv, ctx := zktest.Embedded(t), zktest.Bounded(t)
+	s := zktest.Open(t, srv)
+	hold := must.Get(must.Get(s.Lock("/line", recipes.LockConfig{Strategy: recipes.Handoff}))(t).Acquire(ctx))(t)
+	guards := func() (n int) {
+		for _, node := range srv.Tree() {
+			if strings.Contains(node.Path, "-guard-") {
+				n++
+			}
+		}
+		return n
+	}
+	srv.SetFault(func(r zkserver.Request) zkserver.Fault {
+		return zkserver.Fault{Throttle: r.Op == zkserver.OpExists}
+	})
+	for range 5 {
+		if err := hold.Write(ctx, recipes.Create("/x", nil)); !errors.Is(err, recipes.ErrThrottled) {
+			t.Errorf("a write whose read is throttled: %v", err)
+		}
+	}
+	if n := guards(); n != 1 {
+		t.Errorf("%d guards after five refused writes", n)
+	}
+	srv.SetFault(nil)
+	for _, path := range []string{"/y", "/z"} {
+		must.Report(t, hold.Write(ctx, recipes.Create(path, nil)))
+	}
+	if n := guards(); n != 1 {
+		t.Errorf("%d guards after the writes", n)
+	}
+	must.Do(t, hold.Release(ctx))
+	if n := guards(); n != 0 {
+		t.Errorf("%d guards are left", n)
+	}
+}
