@@ -7,6 +7,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/zkrecipes/zkrecipes/internal/testing/must"
 	"github.com/zkrecipes/zkrecipes/recipes"
 )
 
@@ -17,9 +18,7 @@ func TestPaths(t *testing.T) {
 		"/", "/a", "/a/b", "/a.b", "/...", "/a/..b", "/\u00e4", "/ ", "/\u00a0", "/\ud7ff", "/\uf900", "/\uffef",
 		"/zookeepers", "/zookeepers/quota", "/a/zookeeper",
 	} {
-		if err := recipes.ValidatePath(good); err != nil {
-			t.Error(err)
-		}
+		must.Report(t, recipes.ValidatePath(good))
 	}
 	for bad, why := range map[string]string{
 		"":               "is empty",
@@ -53,13 +52,9 @@ func TestPaths(t *testing.T) {
 // TestKeysAndNames: errors quote keys and names as the caller passed them.
 func TestKeysAndNames(t *testing.T) {
 	for _, key := range []string{"", "db/host", "zookeeper"} {
-		if err := recipes.ValidateKey(key); err != nil {
-			t.Error(err)
-		}
+		must.Report(t, recipes.ValidateKey(key))
 	}
-	if err := recipes.ValidateName("zookeeper"); err != nil {
-		t.Error(err)
-	}
+	must.Report(t, recipes.ValidateName("zookeeper"))
 	for key, why := range map[string]string{
 		"../x":        `key "../x" has the element ..`,
 		"a/":          `key "a/" ends with /`,

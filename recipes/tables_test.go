@@ -10,6 +10,7 @@ import (
 	"testing"
 	"testing/synctest"
 
+	"github.com/zkrecipes/zkrecipes/internal/testing/must"
 	"github.com/zkrecipes/zkrecipes/internal/testing/zktest"
 	"github.com/zkrecipes/zkrecipes/internal/zkserver"
 	"github.com/zkrecipes/zkrecipes/recipes"
@@ -18,6 +19,7 @@ import (
 
 // trial is one use of a recipe at its own path.
 type trial struct {
+	*testing.T
 	ctx     context.Context
 	s       recipes.Client
 	path    string
@@ -28,25 +30,17 @@ type trial struct {
 // newTrial opens a session with a server for a trial of each recipe.
 func newTrial(t *testing.T, cfg zkserver.Config, chroot string) (*zkserver.Server, trial) {
 	t.Helper()
-	server, err := zkserver.Listen(cfg)
-	if err != nil {
-		t.Fatal(err)
-	}
+	server := must.Get(zkserver.Listen(cfg))(t)
 	t.Cleanup(func() { server.Close() })
-	session, err := zookeeper.Open(t.Context(), recipes.SessionConfig{Servers: []string{server.Addr()}, Chroot: chroot})
-	if err != nil {
-		t.Fatal(err)
-	}
+	session := must.Get(zookeeper.Open(t.Context(), recipes.SessionConfig{Servers: []string{server.Addr()}, Chroot: chroot}))(t)
 	t.Cleanup(func() { _ = session.Close(context.WithoutCancel(t.Context())) })
 	return server, newTrialOf(t.Context(), t, session)
 }
 
 func newTrialOf(ctx context.Context, t *testing.T, s recipes.Client) trial {
-	return trial{ctx: ctx, s: s, must: func(err error) {
+	return trial{T: t, ctx: ctx, s: s, must: func(err error) {
 		t.Helper()
-		if err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, err)
 	}}
 }
 
@@ -59,10 +53,7 @@ func (t trial) of(recipe string) trial {
 // rowsInTheDocs returns the cells of the table in docs/recipes.md with this header.
 func rowsInTheDocs(t *testing.T, header string) (rows [][]string) {
 	t.Helper()
-	page, err := os.ReadFile("../docs/recipes.md")
-	if err != nil {
-		t.Fatal(err)
-	}
+	page := must.Get(os.ReadFile("../docs/recipes.md"))(t)
 	_, table, found := strings.Cut(string(page), header+"\n"+regexp.MustCompile(` [^|]* `).ReplaceAllString(header, "---")+"\n")
 	if !found {
 		t.Fatalf("docs/recipes.md has no table %s", header)
@@ -186,6 +177,7 @@ func costsInTheDocs(ctx context.Context, t *testing.T, server *zkserver.Server, 
 				measured[operation] = costText(cost.Writes, cost.Reads, cost.WatchEvents)
 			}
 			operate(trial)
+			synctest.Wait() // for what it has started
 		}
 		for operation, want := range operations {
 			if got := measured[operation]; got != want {
@@ -201,6 +193,7 @@ func costsInTheDocs(ctx context.Context, t *testing.T, server *zkserver.Server, 
 			}
 		}
 	}
+	zktest.Idle(t, server) // whatever still waits or watches sends nothing
 	for recipe, d := range documented {
 		if _, ok := table[recipe]; !ok && d.operate != nil {
 			t.Errorf("the table has no row %q", recipe)
@@ -235,9 +228,7 @@ func TestRecipesOnAServerBefore35(t *testing.T) {
 			if n := server.Counters().Requests[zkserver.OpCreate2]; n > 1 {
 				t.Errorf("%d create2 requests were sent; the first one ended the connection", n)
 			}
-			if err := trial.s.Close(context.WithoutCancel(trial.ctx)); err != nil {
-				t.Error(err)
-			}
+			must.Report(t, trial.s.Close(context.WithoutCancel(trial.ctx)))
 			for range 3 { // each check deletes one level
 				server.RunContainerCheck()
 			}

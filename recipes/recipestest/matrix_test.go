@@ -116,9 +116,7 @@ func embedded(t testing.TB) *zkserver.Server {
 		MaxSessionTimeout: time.Minute,
 		ReapInterval:      250 * time.Millisecond,
 	})
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, err)
 	t.Cleanup(func() { s.Close() })
 	return s
 }

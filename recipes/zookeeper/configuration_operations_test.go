@@ -56,6 +56,19 @@ func configurationOperations() []operation {
 	replace := func(s *stage) error {
 		return errors.Join(s.configuration(s.other).Delete(s.ctx, "a", recipes.AnyRevision), setting(s, s.other, "a", "theirs", recipes.NoRevision))
 	}
+	// setBeside sets the key "a" in a session that has created a key. Another client is faster.
+	setBeside := func(name, created string) operation {
+		return operation{"Configuration.Set, " + name, func(s *stage) doing {
+			s.ok(setting(s, s.victim, created, "1", recipes.NoRevision))
+			do := set(s, "a", recipes.AnyRevision)
+			do.between = []meddling{{name: "another sets it", at: zktest.Op(zkserver.OpMulti), do: func() error { return setting(s, s.other, "a", "theirs", recipes.AnyRevision) }, then: func() {
+				if !do.happened() {
+					s.Error("the key was not set")
+				}
+			}}}
+			return do
+		}}
+	}
 	return []operation{
 		{"Configuration.Get", func(s *stage) doing {
 			some(s)
@@ -109,16 +122,8 @@ func configurationOperations() []operation {
 			return do
 		}},
 		{"Configuration.Set, whatever there is", func(s *stage) doing { return set(s, "a/b", recipes.AnyRevision) }},
-		{"Configuration.Set, whatever there is, again", func(s *stage) doing {
-			s.ok(setting(s, s.victim, "a", "1", recipes.NoRevision))
-			do := set(s, "a", recipes.AnyRevision)
-			do.between = []meddling{{name: "another sets it", at: zktest.Op(zkserver.OpMulti), do: func() error { return setting(s, s.other, "a", "theirs", recipes.AnyRevision) }, then: func() {
-				if !do.happened() {
-					s.Error("the key was not set")
-				}
-			}}}
-			return do
-		}},
+		setBeside("whatever there is, again", "a"),
+		setBeside("whatever there is, beside another", "other"),
 		{"Configuration.Delete", func(s *stage) doing {
 			s.ok(setting(s, s.victim, "a", "1", recipes.NoRevision))
 			mine := s.configuration(s.victim)

@@ -160,9 +160,7 @@ func TestAWaiterAsksTheLeaderAhead(t *testing.T) {
 	for _, w := range ways(moved | waited) {
 		t.Run(w.Name, func(t *testing.T) {
 			zktest.OnVirtualTime(t, func(ctx context.Context, t *testing.T, srv *zkserver.Server, s recipes.Client) {
-				if _, err := w.enter(ctx, zktest.OpenVirtual(t, srv), "/line", nil); err != nil {
-					t.Fatal(err)
-				}
+				must.Get(w.enter(ctx, zktest.OpenVirtual(t, srv), "/line", nil))(t)
 				for _, tt := range []struct {
 					age  time.Duration // values are hundredths of the timeout
 					want int64

@@ -222,9 +222,7 @@ func TestADoubleBarrierInADialectIsLeftThoughAnotherEntersAgain(t *testing.T) {
 		for _, path := range []string{lowest, other} {
 			again = append(again, &zk.DeleteRequest{Path: path, Version: -1}, &zk.CreateRequest{Path: path, Flags: zk.FlagEphemeral, Acl: zk.WorldACL(zk.PermAll)})
 		}
-		if _, err := s.Raw.Multi(again...); err != nil {
-			s.Fatal(err)
-		}
+		must.Get(s.Raw.Multi(again...))(s)
 		left.returns()
 	})
 }

@@ -3,8 +3,6 @@ package barrier_test
 import (
 	"context"
 	"errors"
-	"slices"
-	"strings"
 	"sync"
 	"testing"
 	"time"
@@ -24,9 +22,7 @@ func entered(t *testing.T, ctx context.Context, srv *zkserver.Server, path strin
 	for i, s := range sessions {
 		all.Go(func() {
 			p, err := doubleBarrierAt(t, s, path, len(sessions)).Enter(ctx, nil)
-			if err != nil {
-				t.Error(err)
-			}
+			must.Report(t, err)
 			in[i] = p
 		})
 		if i < len(sessions)-1 {
@@ -106,42 +102,6 @@ func TestADepartureWakesOne(t *testing.T) {
 		leave(1, 3, [size]int64{1: 1})          // the lowest waits for 3 now
 		leave(3, 0, [size]int64{2, 1, 1, 2, 1}) // 3 wakes the lowest, which leaves and wakes all
 		for range size {
-			must.Report(t, <-left)
-		}
-	})
-}
-
-func TestDoubleBarrierCosts(t *testing.T) {
-	zktest.OnVirtualTime(t, func(ctx context.Context, t *testing.T, srv *zkserver.Server, s recipes.Client) {
-		must.Get(must.Get(s.Group("/b", recipes.GroupConfig{Name: "x"}))(t).Join(ctx, nil))(t) // creates the path
-		b := doubleBarrierAt(t, s, "/b", 3)
-		passages := make(chan recipes.Passage, 3)
-		enter := func() { passages <- must.Get(b.Enter(ctx, nil))(t) }
-		zktest.Costs(t, srv, "entering and waiting", 1, 4, 0, func() { go enter(); atRest(t, srv, "/b", 2) })
-		zktest.Costs(t, srv, "entering and waiting", 1, 4, 0, func() { go enter(); atRest(t, srv, "/b", 3) })
-		// Waiting sends nothing.
-		zktest.Idle(t, srv)
-		// The last member checks for third-party members, creates its znode, reads ready, lists
-		// the members, and creates ready. Then all three read ready.
-		zktest.Costs(t, srv, "the last one's entering, of three", 2, 7, 1, func() {
-			enter()
-			atRest(t, srv, "/b", 5)
-		})
-		names := strings.Fields(zktest.Shape(srv, "/b"))
-		slices.Sort(names)
-		if want := []string{
-			"_c_<guid>-member-0000000001", "_c_<guid>-member-0000000002", "_c_<guid>-member-0000000003", "ready", "x",
-		}; !slices.Equal(names, want) {
-			t.Errorf("znodes %q; want %q", names, want)
-		}
-		in := []recipes.Passage{<-passages, <-passages, <-passages}
-		slices.SortFunc(in, func(a, b recipes.Passage) int { return int(a.Token() - b.Token()) })
-		left := make(chan error, 3)
-		leave := func(i int) { go func() { left <- in[i].Leave(ctx) }() }
-		zktest.Costs(t, srv, "leaving, and waiting for the lowest", 1, 2, 1, func() { leave(2); atRest(t, srv, "/b", 4) })
-		zktest.Costs(t, srv, "leaving, and waiting for the lowest", 1, 2, 1, func() { leave(1); atRest(t, srv, "/b", 3) })
-		zktest.Costs(t, srv, "the last one leaves, while two wait for it", 1, 3, 1, func() { leave(0); atRest(t, srv, "/b", 1) })
-		for range in {
 			must.Report(t, <-left)
 		}
 	})

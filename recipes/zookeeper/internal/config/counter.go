@@ -41,7 +41,7 @@ func (c *counter) Get(ctx context.Context) (int64, error) {
 func (c *counter) Add(ctx context.Context, delta int64) (int64, error) {
 	sum, err := c.number.change(ctx, func(n int64, _ *session.Txn) (int64, error) {
 		sum := n + delta
-		if (sum > n) != (delta > 0) && delta != 0 {
+		if (sum > n) != (delta > 0) {
 			return 0, fmt.Errorf("%w: %d and %d", recipes.ErrOverflow, n, delta)
 		}
 		return sum, nil

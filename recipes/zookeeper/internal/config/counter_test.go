@@ -1,12 +1,10 @@
 package config_test
 
 import (
-	"context"
 	"encoding/binary"
 	"errors"
 	"fmt"
 	"testing"
-	"testing/synctest"
 
 	"github.com/go-zookeeper/zk"
 	"github.com/zkrecipes/zkrecipes/internal/testing/must"
@@ -15,44 +13,12 @@ import (
 	"github.com/zkrecipes/zkrecipes/recipes"
 )
 
-func TestCounterAndLatchCosts(t *testing.T) {
-	zktest.OnVirtualTime(t, func(ctx context.Context, t *testing.T, srv *zkserver.Server, s recipes.Client) {
-		c, l := zktest.CounterAt(t, s, "/app/n"), zktest.LatchAt(t, s, "/app/l", 3)
-		must.Get(c.Add(ctx, 1))(t) // creates the znode and the receipt
-		must.Get(l.CountDown(ctx))(t)
-		zktest.Costs(t, srv, "adding", 1, 1, 0, func() { _, _ = c.Add(ctx, 1) })
-		zktest.Costs(t, srv, "getting", 0, 1, 0, func() { _, _ = c.Get(ctx) })
-		waited := make(chan error, 1)
-		zktest.Costs(t, srv, "beginning to wait", 0, 1, 0, func() {
-			go func() { waited <- l.Wait(ctx) }()
-			synctest.Wait()
-		})
-		// No recipe polls, and a count wakes no waiter.
-		zktest.Idle(t, srv)
-		zktest.Costs(t, srv, "counting down", 1, 1, 0, func() { _, _ = l.CountDown(ctx) })
-		zktest.Costs(t, srv, "the last count, with one who waits", 1, 3, 1, func() {
-			_, _ = l.CountDown(ctx)
-			must.Report(t, <-waited)
-		})
-		zktest.Costs(t, srv, "counting down what is open", 0, 1, 0, func() {
-			if n, err := l.CountDown(ctx); n != 0 || err != nil {
-				t.Errorf("an open latch has the count %d, %v", n, err)
-			}
-		})
-		if got, want := zktest.Shape(srv, "/app"), "l l/_c_<guid>-receipt-0000000001 l/open l/remaining n n/_c_<guid>-receipt-0000000000"; got != want {
-			t.Errorf("znodes %q; want %q", got, want)
-		}
-	})
-}
-
 // An operator has created the znode with a shell, so its data is white space or empty.
 func TestACounterWithoutDigitsHasItsInitialValue(t *testing.T) {
 	zktest.OnEmbedded(t, func(s *zktest.Scene, _ *zkserver.Server) {
 		for i, data := range []string{"", " ", "\n", " \t\r\n"} {
 			path := fmt.Sprintf("%s%d", s.Path, i)
-			if _, err := s.Raw.Create(path, []byte(data), 0, zk.WorldACL(zk.PermAll)); err != nil {
-				t.Fatal(err)
-			}
+			must.Get(s.Raw.Create(path, []byte(data), 0, zk.WorldACL(zk.PermAll)))(t)
 			c := zktest.CounterAt(t, s.Session(), path)
 			if n, err := c.Get(s.Ctx); n != 0 || err != nil {
 				t.Errorf("%q is %d, %v", data, n, err)

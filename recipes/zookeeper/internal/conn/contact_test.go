@@ -14,6 +14,7 @@ import (
 	"github.com/hashicorp/go-hclog"
 
 	"github.com/zkrecipes/zkrecipes/internal/jute"
+	"github.com/zkrecipes/zkrecipes/internal/testing/must"
 	"github.com/zkrecipes/zkrecipes/recipes"
 	"github.com/zkrecipes/zkrecipes/recipes/zookeeper/internal/lease"
 )
@@ -33,19 +34,14 @@ func newWire(t *testing.T) *Wire {
 		SessionConfig: recipes.SessionConfig{MaxPacket: 1 << 20, Logger: hclog.NewNullLogger()}, Lease: lease.New(time.Now()), Life: context.Background(), Connected: func() {}, Lost: func(error) {},
 		Fired: func(Event, string) { t.Error("a watch has fired") },
 	})
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, err)
 	return w
 }
 
 // over returns newConn's result.
 func over(t *testing.T, c net.Conn, w *Wire, deadline time.Time, failed func(error)) *Conn {
 	t.Helper()
-	made, err := newConn(c, w, deadline, failed)
-	if err != nil {
-		t.Fatal(err)
-	}
+	made := must.Get(newConn(c, w, deadline, failed))(t)
 	return made
 }
 
@@ -61,9 +57,7 @@ func newScript(t *testing.T, w *Wire) script {
 func (s script) send(frame []byte) time.Time {
 	s.Helper()
 	at := time.Now()
-	if _, err := s.Write(frame); err != nil {
-		s.Fatal(err)
-	}
+	must.Get(s.Write(frame))(s)
 	return at
 }
 
@@ -78,12 +72,8 @@ func (s script) request(xid, op int32) time.Time {
 func (s script) receive(body []byte) {
 	s.Helper()
 	go s.server.Write(append(binary.BigEndian.AppendUint32(nil, uint32(len(body))), body...))
-	if err := s.nextFrame(); err != nil {
-		s.Fatal(err)
-	}
-	if _, err := io.CopyN(io.Discard, s.Conn, int64(lengthSize+len(body))); err != nil {
-		s.Fatal(err)
-	}
+	must.Do(s, s.nextFrame())
+	must.Get(io.CopyN(io.Discard, s.Conn, int64(lengthSize+len(body))))(s)
 }
 
 func (s script) reply(xid, code int32) {
@@ -188,9 +178,7 @@ func TestAConnectionCountsWhenItsCredentialsAreAccepted(t *testing.T) {
 				}()
 				time.Sleep(time.Second)
 				began := time.Now()
-				if _, err := c.Write(connectRequest(int32(scriptTimeout.Milliseconds()), 0, make([]byte, PasswordSize))); err != nil {
-					t.Fatal(err)
-				}
+				must.Get(c.Write(connectRequest(int32(scriptTimeout.Milliseconds()), 0, make([]byte, PasswordSize))))(t)
 				n, err := c.Read(make([]byte, 100))
 				if (n == 0) == (test.want == nil) || !errors.Is(err, test.want) || err != nil && strings.Contains(err.Error(), "s3cret") {
 					t.Errorf("%d bytes, %v; want %v", n, err, test.want)

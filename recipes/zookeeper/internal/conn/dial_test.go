@@ -35,9 +35,7 @@ func TestASilentAddressOfANameLeavesTimeForTheOthers(t *testing.T) {
 			c, other := net.Pipe()
 			return c, other.Close()
 		})
-		if err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, err)
 		_ = c.Close()
 		if took := time.Since(begun); took != nextAddress {
 			t.Errorf("it took %v", took)
@@ -97,16 +95,10 @@ func TestEachSessionTriesServersInItsOwnOrder(t *testing.T) {
 	for i := range servers {
 		servers[i] = fmt.Sprint("server-", i)
 	}
-	cfg, err := (recipes.SessionConfig{Servers: servers}).Normalize()
-	if err != nil {
-		t.Fatal(err)
-	}
+	cfg := must.Get((recipes.SessionConfig{Servers: servers}).Normalize())(t)
 	orders := make(map[string]bool)
 	for range 2 {
-		w, err := New(Config{SessionConfig: cfg})
-		if err != nil {
-			t.Fatal(err)
-		}
+		w := must.Get(New(Config{SessionConfig: cfg}))(t)
 		d := w.dialer
 		var order []string
 		for range servers {
@@ -138,14 +130,8 @@ func TestEachSessionTriesServersInItsOwnOrder(t *testing.T) {
 func TestTheLastErrorIsReported(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		refused := errors.New("refused")
-		cfg, err := (recipes.SessionConfig{Servers: []string{"server"}}).Normalize()
-		if err != nil {
-			t.Fatal(err)
-		}
-		w, err := New(Config{SessionConfig: cfg, Dial: func(context.Context, string, string) (net.Conn, error) { return nil, refused }})
-		if err != nil {
-			t.Fatal(err)
-		}
+		cfg := must.Get((recipes.SessionConfig{Servers: []string{"server"}}).Normalize())(t)
+		w := must.Get(New(Config{SessionConfig: cfg, Dial: func(context.Context, string, string) (net.Conn, error) { return nil, refused }}))(t)
 		d := w.dialer
 		if w.LastError() != nil || w.Current() != nil {
 			t.Error("nothing was tried yet")

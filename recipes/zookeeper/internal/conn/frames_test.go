@@ -10,6 +10,8 @@ import (
 	"testing"
 	"testing/synctest"
 	"time"
+
+	"github.com/zkrecipes/zkrecipes/internal/testing/must"
 )
 
 // frame returns a length field, and the bytes that arrive after it.
@@ -91,10 +93,7 @@ func TestAReplyToARequestThatWasNotSent(t *testing.T) {
 				s := newScript(t, newWire(t))
 				s.handshakeIn(0)
 				time.Sleep(time.Second)
-				b, err := s.sends()
-				if err != nil {
-					t.Fatal(err)
-				}
+				b := must.Get(s.sends())(t)
 				next := func(xid int32, rest ...byte) error {
 					body := append(binary.BigEndian.AppendUint32(nil, uint32(xid)), make([]byte, replyHeaderSize-4)...)
 					go s.server.Write(frame(int32(len(body)+len(rest)), append(body, rest...)...))
@@ -154,9 +153,7 @@ func TestAReplyTooLongForTheLibrary(t *testing.T) {
 			body = append(body, make([]byte, test.length-4)...)
 			go s.server.Write(frame(int32(test.length), body...))
 			got := make([]byte, lengthSize+replyHeaderSize)
-			if _, err := io.ReadFull(s.Conn, got); err != nil {
-				t.Fatal(err)
-			}
+			must.Get(io.ReadFull(s.Conn, got))(t)
 			length, code := int32(binary.BigEndian.Uint32(got)), int32(binary.BigEndian.Uint32(got[lengthSize+12:]))
 			switch {
 			case test.long && (length != replyHeaderSize || code != int32(oversized) || s.rest != 0):
@@ -164,9 +161,7 @@ func TestAReplyTooLongForTheLibrary(t *testing.T) {
 			case !test.long && (int(length) != test.length || code != 0 || s.rest != test.length-replyHeaderSize):
 				t.Errorf("of %d bytes it is given %d, with code %d, and %d more", test.length, length, code, s.rest)
 			}
-			if _, err := io.CopyN(io.Discard, s.Conn, int64(s.rest)); err != nil {
-				t.Fatal(err)
-			}
+			must.Get(io.CopyN(io.Discard, s.Conn, int64(s.rest)))(t)
 			s.request(xidPing, opPing)
 			s.reply(xidPing, 0)
 		})
@@ -181,17 +176,13 @@ func TestAnUnsupportedRequestSaysNothingAboutCreate2(t *testing.T) {
 			w.Identity = "user:password"
 			s := newScript(t, w)
 			s.handshakeIn(0)
-			if _, err := s.Send(Request{op: op}); err != nil {
-				t.Fatal(err)
-			}
+			must.Get(s.Send(Request{op: op}))(t)
 			body := binary.BigEndian.AppendUint32(nil, uint32(s.pending[0].xid))
 			body = binary.BigEndian.AppendUint64(body, 0)
 			code := Unimplemented // a variable: the constant does not fit uint32
 			body = binary.BigEndian.AppendUint32(body, uint32(code))
 			go s.server.Write(frame(int32(len(body)), body...))
-			if err := s.nextFrame(); err != nil {
-				t.Fatal(err)
-			}
+			must.Do(t, s.nextFrame())
 			if w.CreatesBare() != bare {
 				t.Errorf("without operation %d, bare znodes can be created: %v", op, !bare)
 			}

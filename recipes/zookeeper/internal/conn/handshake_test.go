@@ -15,6 +15,7 @@ import (
 
 	"github.com/hashicorp/go-hclog"
 
+	"github.com/zkrecipes/zkrecipes/internal/testing/must"
 	"github.com/zkrecipes/zkrecipes/recipes"
 	"github.com/zkrecipes/zkrecipes/recipes/zookeeper/internal/lease"
 )
@@ -44,12 +45,10 @@ type dialogue struct {
 
 func newDialogue(t *testing.T, answers ...[]byte) *dialogue {
 	d := &dialogue{log: new(bytes.Buffer), answers: answers}
-	cfg, err := (recipes.SessionConfig{Servers: []string{"server:2181"}, SessionTimeout: scriptTimeout}).Normalize()
-	if err != nil {
-		t.Fatal(err)
-	}
+	cfg := must.Get((recipes.SessionConfig{Servers: []string{"server:2181"}, SessionTimeout: scriptTimeout}).Normalize())(t)
 	cfg.Logger = hclog.New(&hclog.LoggerOptions{Output: d.log, Level: hclog.Warn})
 	life, end := context.WithCancelCause(context.Background())
+	var err error
 	d.Wire, err = New(Config{
 		SessionConfig: cfg, Dial: d.dial, Lease: lease.New(time.Now()), Life: life,
 		Accepted:  func(id int64) bool { d.accepted = append(d.accepted, id); return true },
@@ -60,9 +59,7 @@ func newDialogue(t *testing.T, answers ...[]byte) *dialogue {
 			d.Shut()
 		},
 	})
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, err)
 	return d
 }
 
@@ -89,9 +86,7 @@ func (d *dialogue) dial(ctx context.Context, _, _ string) (net.Conn, error) {
 // run connects, and returns a while after all servers have answered.
 func (d *dialogue) run(t *testing.T) {
 	t.Helper()
-	if err := d.Connect(); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, d.Connect())
 	time.Sleep(scriptTimeout / 10)
 	synctest.Wait()
 }
@@ -166,9 +161,7 @@ func TestTheBoundsOfAnAnswerToTheHandshake(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				d := newDialogue(t, frame(int32(len(answer)), answer...))
 				defer d.end()
-				if err := d.Connect(); err != nil {
-					t.Fatal(err)
-				}
+				must.Do(t, d.Connect())
 				synctest.Wait()
 				if d.dials != 1 || len(d.accepted) != 1 || d.log.Len() > 0 {
 					t.Errorf("%d attempts, accepted %v; %s", d.dials, d.accepted, d.log)
@@ -236,9 +229,7 @@ func FuzzHandshake(f *testing.F) {
 		synctest.Test(t, func(t *testing.T) {
 			d := newDialogue(t, answer)
 			defer d.end()
-			if err := d.Connect(); err != nil {
-				t.Fatal(err)
-			}
+			must.Do(t, d.Connect())
 			time.Sleep(scriptTimeout) // the first pings are due
 			synctest.Wait()
 			if len(d.accepted) > 0 {

@@ -11,6 +11,8 @@ import (
 	"testing"
 	"testing/synctest"
 	"time"
+
+	"github.com/zkrecipes/zkrecipes/internal/testing/must"
 )
 
 // sends sends one of the session's own requests.
@@ -52,9 +54,7 @@ func TestEachRequestHasItsOwnNumber(t *testing.T) {
 	for range 3 {
 		go c.Send(Request{op: opSync}, Request{op: opExists})
 		frames := make([]byte, 2*(lengthSize+8))
-		if _, err := io.ReadFull(server, frames); err != nil {
-			t.Fatal(err)
-		}
+		must.Get(io.ReadFull(server, frames))(t)
 		for _, at := range []int{lengthSize, 2*lengthSize + 8} {
 			xid := int32(binary.BigEndian.Uint32(frames[at:]))
 			if seen[xid] || !isRaw(xid) {
@@ -206,19 +206,10 @@ func TestALostSessionSendsNothing(t *testing.T) {
 // A goroutine that sends by itself never waits: the server reads nothing here, and the session sends
 // only while the operating system certainly buffers it. The requests of other goroutines count too.
 func TestSendNowWaitsForNothing(t *testing.T) {
-	listener, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
+	listener := must.Get(net.Listen("tcp", "127.0.0.1:0"))(t)
 	defer listener.Close()
-	near, err := net.Dial("tcp", listener.Addr().String())
-	if err != nil {
-		t.Fatal(err)
-	}
-	far, err := listener.Accept()
-	if err != nil {
-		t.Fatal(err)
-	}
+	near := must.Get(net.Dial("tcp", listener.Addr().String()))(t)
+	far := must.Get(listener.Accept())(t)
 	defer far.Close()
 	w := newWire(t)
 	life, lose := context.WithCancel(t.Context())
@@ -227,10 +218,7 @@ func TestSendNowWaitsForNothing(t *testing.T) {
 	defer c.Close()
 	sends := func(size int) bool {
 		t.Helper()
-		b, err := c.SendNow(Request{op: opExists, body: make([]byte, size)})
-		if err != nil {
-			t.Fatal(err)
-		}
+		b := must.Get(c.SendNow(Request{op: opExists, body: make([]byte, size)}))(t)
 		return b != nil
 	}
 	if sends(0) {

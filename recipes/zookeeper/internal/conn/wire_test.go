@@ -14,6 +14,7 @@ import (
 
 	"github.com/zkrecipes/zkrecipes/internal/jute"
 	"github.com/zkrecipes/zkrecipes/internal/testing/leaktest"
+	"github.com/zkrecipes/zkrecipes/internal/testing/must"
 	"github.com/zkrecipes/zkrecipes/internal/testing/watchdog"
 	"github.com/zkrecipes/zkrecipes/recipes"
 )
@@ -89,9 +90,7 @@ func TestTheWireHidesTheZxid(t *testing.T) {
 
 	go c.Write(connectRequest(1000, 5, make([]byte, PasswordSize)))
 	sent := make([]byte, lengthSize+4+8+4+8+4+PasswordSize)
-	if _, err := io.ReadFull(server, sent); err != nil {
-		t.Fatal(err)
-	}
+	must.Get(io.ReadFull(server, sent))(t)
 	if zxid := binary.BigEndian.Uint64(sent[connectZxidAt:]); zxid != 7 {
 		t.Errorf("lastZxidSeen is %d", zxid)
 	}
@@ -103,15 +102,9 @@ func TestTheWireHidesTheZxid(t *testing.T) {
 		server.Write(reply)
 	}()
 	got := make([]byte, len(handshake)+len(reply))
-	if _, err := io.ReadFull(iotest.OneByteReader(c), got[:len(handshake)]); err != nil {
-		t.Fatal(err)
-	}
-	if _, err := c.Write(frame(8, 0, 0, 0, 1, 0, 0, 0, opExists)); err != nil {
-		t.Fatal(err)
-	}
-	if _, err := io.ReadFull(iotest.OneByteReader(c), got[len(handshake):]); err != nil {
-		t.Fatal(err)
-	}
+	must.Get(io.ReadFull(iotest.OneByteReader(c), got[:len(handshake)]))(t)
+	must.Get(c.Write(frame(8, 0, 0, 0, 1, 0, 0, 0, opExists)))(t)
+	must.Get(io.ReadFull(iotest.OneByteReader(c), got[len(handshake):]))(t)
 	if zxid := binary.BigEndian.Uint64(got[len(handshake)+lengthSize+4:]); zxid != 0 {
 		t.Errorf("go-zookeeper is shown zxid %d", zxid)
 	}
@@ -186,9 +179,7 @@ func TestALaterServerCannotRaiseTheTimeout(t *testing.T) {
 			binary.BigEndian.PutUint32(answer[4:], uint32(test.granted.Milliseconds()))
 			go s.server.Write(frame(int32(len(answer)), answer...))
 			shown := make([]byte, lengthSize+len(answer))
-			if _, err := io.ReadFull(s.Conn, shown); err != nil {
-				t.Fatal(err)
-			}
+			must.Get(io.ReadFull(s.Conn, shown))(t)
 			pings := time.Duration(binary.BigEndian.Uint32(shown[lengthSize+4:])) * time.Millisecond
 			if got := w.Lease.Timeout(); got != test.want || pings != test.want {
 				t.Errorf("granted %v: the timeout is %v, and go-zookeeper gets %v; want %v", test.granted, got, pings, test.want)

@@ -188,15 +188,11 @@ func TestADeniedWriteIsNotRetriedForEver(t *testing.T) {
 	q := must.Get(zktest.Open(t, srv).Queue("/q", bounded))(t)
 	must.Get(q.Put(ctx, nil))(t)
 	raw := zktest.Raw(t, srv.Addr())
-	if _, err := raw.SetACL("/q/bound", zk.WorldACL(zk.PermRead), -1); err != nil {
-		t.Fatal(err)
-	}
+	must.Get(raw.SetACL("/q/bound", zk.WorldACL(zk.PermRead), -1))(t)
 	if _, err := q.Put(ctx, nil); !errors.Is(err, recipes.ErrAccessDenied) {
 		t.Errorf("a queue: %v", err)
 	}
-	if _, err := raw.Create("/denied", nil, 0, zk.WorldACL(zk.PermRead)); err != nil {
-		t.Fatal(err)
-	}
+	must.Get(raw.Create("/denied", nil, 0, zk.WorldACL(zk.PermRead)))(t)
 	m := must.Get(zktest.Open(t, srv).Semaphore("/denied/m", recipes.SemaphoreConfig{Permits: 1, Dialect: recipes.Kazoo}))(t)
 	if _, err := m.TryAcquire(ctx); !errors.Is(err, recipes.ErrAccessDenied) {
 		t.Errorf("a semaphore: %v", err)

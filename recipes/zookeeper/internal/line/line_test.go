@@ -7,7 +7,6 @@ import (
 	"sync"
 	"testing"
 
-	"github.com/go-zookeeper/zk"
 	"github.com/zkrecipes/zkrecipes/internal/testing/must"
 	"github.com/zkrecipes/zkrecipes/internal/testing/zktest"
 	"github.com/zkrecipes/zkrecipes/internal/zkserver"
@@ -137,51 +136,6 @@ func TestTheSearchForALostCreateSyncsFirst(t *testing.T) {
 			if zktest.Creates(op) {
 				t.Fatal("created twice")
 			}
-		}
-	}
-}
-
-// Numbers wrap at 2^31. Compared as strings or plain integers, a new contender would come first.
-func TestTheLineKeepsItsOrderAcrossTheWrap(t *testing.T) {
-	for _, strategy := range recipes.Strategies() {
-		t.Run(string(strategy), func(t *testing.T) {
-			srv := zktest.Embedded(t)
-			s, ctx := zktest.Open(t, srv), zktest.Bounded(t)
-			l := must.Get(s.Lock("/wrap", recipes.LockConfig{}))(t)
-			first := must.Get(l.Acquire(ctx))(t) // makes the path
-			must.Do(t, first.Release(ctx))
-			must.Do(t, srv.SetSequence("/wrap", math.MaxInt32-2))
-			hold := must.Get(l.Acquire(ctx))(t)
-			order := queueUp(ctx, t, s, "/wrap", strategy, 6)
-			contenders := must.Get(l.Contenders(ctx))(t)
-			if last := contenders[len(contenders)-1]; last.Sequence >= 0 {
-				t.Fatalf("the last contender is %s: nothing has wrapped", last.Znode)
-			}
-			must.Do(t, hold.Release(ctx))
-			for want := range 6 {
-				if got := <-order; got != want {
-					t.Fatalf("contender %d was granted as number %d", got, want)
-				}
-			}
-		})
-	}
-}
-
-// Any other child broke go-zookeeper's Lock, and a child named _c_ with fewer than 35 characters
-// made it panic.
-func TestOtherChildrenAreIgnored(t *testing.T) {
-	srv := zktest.Embedded(t)
-	s, ctx := zktest.Open(t, srv), zktest.Bounded(t)
-	raw := zktest.Raw(t, srv.Addr())
-	for _, path := range []string{"/foreign", "/foreign/_c_", "/foreign/_c_x-lock-", "/foreign/config", "/foreign/lock-x", "/foreign/-"} {
-		if _, err := raw.Create(path, nil, 0, zk.WorldACL(zk.PermAll)); err != nil {
-			t.Fatal(err)
-		}
-	}
-	order := queueUp(ctx, t, s, "/foreign", recipes.Predecessor, 3)
-	for want := range 3 {
-		if got := <-order; got != want {
-			t.Fatalf("contender %d was granted as number %d", got, want)
 		}
 	}
 }

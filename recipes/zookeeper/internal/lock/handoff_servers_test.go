@@ -9,7 +9,6 @@ import (
 	"sync/atomic"
 	"testing"
 
-	"github.com/go-zookeeper/zk"
 	"github.com/zkrecipes/zkrecipes/internal/testing/ensembletest"
 	"github.com/zkrecipes/zkrecipes/internal/testing/must"
 	"github.com/zkrecipes/zkrecipes/internal/testing/zktest"
@@ -113,52 +112,6 @@ func (c refusedConn) Write(frame []byte) (int, error) {
 	return c.Conn.Write(frame)
 }
 
-// older is a contender of an older version, in which each session has an identity of its own.
-type older struct {
-	s     *zktest.Scene
-	raw   *zk.Conn
-	place string
-}
-
-func joinOlder(s *zktest.Scene) *older {
-	s.Helper()
-	raw := zktest.Raw(s.T, s.Addr)
-	must.Do(s, raw.AddAuth("digest", []byte("zkrecipes-ABC:random")))
-	acl := append(zk.WorldACL(zk.PermRead|zk.PermCreate|zk.PermDelete), zk.DigestACL(zk.PermAll, "zkrecipes-ABC", "random")...)
-	place := must.Get(raw.Create(s.Path+"/lock-", []byte("_p_"+strings.Repeat("0", 36)+"-"), zk.FlagEphemeral|zk.FlagSequence, acl))(s.T)
-	return &older{s, raw, place}
-}
-
-// release releases to a place, and returns the server's error.
-func (o *older) release(place string) error {
-	_, err := o.raw.Multi(&zk.SetDataRequest{Path: place, Version: 0}, &zk.DeleteRequest{Path: place, Version: 1})
-	return err
-}
-
-// Contenders of both versions share a wait queue, and hand the lock off to each other. Neither
-// can write to a place of the other.
-func TestBothVersionsShareAWaitQueue(t *testing.T) {
-	zktest.OnBoth(t, func(s *zktest.Scene) {
-		first := s.Hold(s.Join()) // creates the path
-		old := joinOlder(s)
-		_, _, changed, err := old.raw.GetW(first.Znode())
-		must.Do(t, err)
-		last := s.Join()
-		if err := old.release(first.Znode()); err != zk.ErrNoAuth {
-			s.Errorf("the older one releases for the newer: %v", err)
-		}
-		s.Release(first)
-		if e := <-changed; e.Type != zk.EventNodeDataChanged {
-			s.Errorf("the older one got the event %v", e.Type)
-		}
-		must.Do(s, old.release(old.place))
-		s.Release(s.Hold(last))
-		if c := s.Counters(last); c.Handoffs != 1 || c.Fallbacks != 0 {
-			s.Errorf("the newer one was granted by %+v; want one handoff", c)
-		}
-	})
-}
-
 // Events come from the server to which a session is connected, and it may lag. No contender
 // holds before the one ahead has released.
 func TestContendersAtDifferentServers(t *testing.T) {
@@ -197,9 +150,7 @@ func TestContendersAtDifferentServers(t *testing.T) {
 				}
 			}
 			counters, err := session.Stats(s.Ctx)
-			if err != nil {
-				t.Error(err)
-			}
+			must.Report(t, err)
 			handoffs.Add(counters.Handoffs)
 		})
 	}

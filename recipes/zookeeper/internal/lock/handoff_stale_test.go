@@ -125,9 +125,7 @@ func TestNoContenderIsNamedByANumberThatIsGivenTwice(t *testing.T) {
 		for s.Exists(gone.Place.Znode) {
 		}
 		for _, name := range []string{"a", "b", "c", "d", "e", "f", "g", "h", "i"} { // so that the wait queue is not known to be short
-			if _, err := s.Raw.Create(s.Path+"/"+name, nil, zk.FlagEphemeral, zk.WorldACL(zk.PermAll)); err != nil {
-				t.Fatal(err)
-			}
+			must.Get(s.Raw.Create(s.Path+"/"+name, nil, zk.FlagEphemeral, zk.WorldACL(zk.PermAll)))(t)
 		}
 		fourth := s.Join()
 		s.Release(hold)

@@ -1,6 +1,7 @@
 package lock
 
 import (
+	"github.com/zkrecipes/zkrecipes/internal/testing/must"
 	"testing"
 
 	"github.com/zkrecipes/zkrecipes/recipes"
@@ -23,10 +24,7 @@ func TestTheNamesOfLeases(t *testing.T) {
 		{recipes.Kazoo, "/s/leases/" + guid, false},
 		{recipes.Kazoo, "/s/_c_x-lease-0000000001", false},
 	} {
-		made, err := line.NewRecipe(&line.Line{Path: "/s", Dialect: tt.dialect}, "semaphore", SemaphoreContenders, hold)
-		if err != nil {
-			t.Fatal(err)
-		}
+		made := must.Get(line.NewRecipe(&line.Line{Path: "/s", Dialect: tt.dialect}, "semaphore", SemaphoreContenders, hold))(t)
 		s := newLeased(&semaphore{Recipe: made})
 		if got := s.isLease(tt.znode); got != tt.want {
 			t.Errorf("%s: %s is a lease: %v", tt.dialect, tt.znode, got)

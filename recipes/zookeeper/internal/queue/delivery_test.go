@@ -93,13 +93,9 @@ func TestEphemeralElementsStayInAResumedSession(t *testing.T) {
 			ctx, s, other := zktest.Bounded(t), zktest.OpenAt(t, addr), zktest.OpenAt(t, addr)
 			cfg := recipes.QueueConfig{Ephemeral: true, Dialect: dialect}
 			putting := must.Get(s.Queue(path, cfg))(t)
-			if _, err := putting.PutMany(ctx, []byte("1"), []byte("2")); err != nil {
-				t.Fatal(err)
-			}
+			must.Get(putting.PutMany(ctx, []byte("1"), []byte("2")))(t)
 			if dialect != recipes.Curator { // Curator's queue has no priorities
-				if _, err := must.Get(s.PriorityQueue(path+"-priority", cfg))(t).Put(ctx, 7, []byte("3")); err != nil {
-					t.Fatal(err)
-				}
+				must.Get(must.Get(s.PriorityQueue(path+"-priority", cfg))(t).Put(ctx, 7, []byte("3")))(t)
 			}
 			if dialect == recipes.ZooKeeper {
 				must.Get(putting.Receive(ctx))(t)
@@ -121,9 +117,7 @@ func TestEphemeralElementsStayInAResumedSession(t *testing.T) {
 				}
 			}
 			must.Get(must.Get(other.Lock(path+"-lock", recipes.LockConfig{}))(t).TryAcquire(ctx))(t)
-			if _, err := must.Get(s.Queue(path, cfg))(t).Put(ctx, []byte("4")); err != nil {
-				t.Fatal(err)
-			}
+			must.Get(must.Get(s.Queue(path, cfg))(t).Put(ctx, []byte("4")))(t)
 			must.Do(t, s.Close(ctx))
 			if _, err := must.Get(other.Queue(path, cfg))(t).Peek(ctx); !errors.Is(err, recipes.ErrEmpty) {
 				t.Errorf("%s: after the session's end: %v", dialect, err)

@@ -8,6 +8,7 @@ import (
 	"testing"
 	"testing/synctest"
 
+	"github.com/zkrecipes/zkrecipes/internal/testing/must"
 	"github.com/zkrecipes/zkrecipes/internal/zkserver"
 	"github.com/zkrecipes/zkrecipes/recipes"
 	"github.com/zkrecipes/zkrecipes/recipes/zookeeper/internal/session"
@@ -16,10 +17,7 @@ import (
 func TestListingsAreKeptWithinBounds(t *testing.T) {
 	qs := Of(nil)
 	at := func(path string) *listing {
-		q, err := qs.queue(path, recipes.QueueConfig{}, false)
-		if err != nil {
-			t.Fatal(err)
-		}
+		q := must.Get(qs.queue(path, recipes.QueueConfig{}, false))(t)
 		return q.listing
 	}
 	for i := range 3 * mostListings {
@@ -67,14 +65,9 @@ func TestAFailedListingIsRepeated(t *testing.T) {
 			go srv.ServeConn(server)
 			return client, nil
 		})
-		if err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, err)
 		defer s.Close(t.Context())
-		q, err := Of(s).queue("/q", recipes.QueueConfig{}, false)
-		if err != nil {
-			t.Fatal(err)
-		}
+		q := must.Get(Of(s).queue("/q", recipes.QueueConfig{}, false))(t)
 		if _, _, err := q.listing.next(t.Context(), 1, true); err != nil {
 			t.Fatal(err)
 		}

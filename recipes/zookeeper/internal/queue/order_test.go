@@ -5,16 +5,14 @@ import (
 	"slices"
 	"testing"
 
+	"github.com/zkrecipes/zkrecipes/internal/testing/must"
 	"github.com/zkrecipes/zkrecipes/recipes"
 	"github.com/zkrecipes/zkrecipes/recipes/zookeeper/internal/session"
 )
 
 // aQueue returns a queue at /q without a server.
 func aQueue(t *testing.T, dialect recipes.Dialect) *queue {
-	q, err := Of(new(session.Session)).queue("/q", recipes.QueueConfig{Dialect: dialect}, false)
-	if err != nil {
-		t.Fatal(err)
-	}
+	q := must.Get(Of(new(session.Session)).queue("/q", recipes.QueueConfig{Dialect: dialect}, false))(t)
 	return q
 }
 

@@ -3,7 +3,6 @@ package queue_test
 import (
 	"context"
 	"errors"
-	"slices"
 	"strings"
 	"sync"
 	"testing"
@@ -105,46 +104,6 @@ func TestATakeOfUnknownOutcomeNamesItsElement(t *testing.T) {
 	}
 }
 
-// Operators see these znodes, with the names of the text.
-func TestTheZnodesOfAQueue(t *testing.T) {
-	srv, ctx := zktest.Embedded(t), zktest.Bounded(t)
-	s := zktest.Open(t, srv)
-	q := zktest.QueueOf(t, s, "/app/queue", recipes.QueueConfig{Capacity: 10, MaxDeliveries: 1})
-	must.Get(q.PutMany(ctx, []byte("a"), []byte("b"), []byte("c")))(t)
-	if err := must.Get(q.Receive(ctx))(t).Return(ctx); err != nil { // the element's only attempt
-		t.Fatal(err)
-	}
-	must.Get(q.Receive(ctx))(t)
-	p := must.Get(s.PriorityQueue("/app/priorities", recipes.QueueConfig{}))(t)
-	must.Get(p.Put(ctx, 7, []byte("seven")))(t)
-
-	got := zktest.Layout(srv, "/app")
-	for i, name := range got {
-		if at := strings.Index(name, "_c_"); at >= 0 {
-			got[i] = name[:at+3] + "<guid>" + name[at+3+36:]
-		}
-	}
-	want := []string{
-		"priorities",
-		"priorities/queue-07-0000000001", // the parent of receipts has taken 0000000000
-		"priorities/receipts",
-		"priorities/receipts/_c_<guid>-receipt-0000000000",
-		"queue",
-		"queue/bound",
-		"queue/claims",
-		"queue/claims/queue-0000000003-1",
-		"queue/dead",
-		"queue/dead/queue-0000000002",
-		"queue/queue-0000000003",
-		"queue/queue-0000000004",
-		"queue/receipts",
-		"queue/receipts/_c_<guid>-receipt-0000000000",
-	}
-	if !slices.Equal(got, want) {
-		t.Errorf("znodes\n%s\nwant\n%s", strings.Join(got, "\n"), strings.Join(want, "\n"))
-	}
-}
-
 // A delivery that was lost was not given back by its consumer. Each call returns ErrRemoved.
 func TestALostDeliveryIsNotReleased(t *testing.T) {
 	zktest.OnVirtualTime(t, func(ctx context.Context, t *testing.T, _ *zkserver.Server, s recipes.Client) {
@@ -194,22 +153,4 @@ func TestAQueueInTheDialectOfAnotherLibrary(t *testing.T) {
 			}
 		})
 	}
-}
-
-// The first put of a session lists the queue, so that it does not add an element that the
-// queue's consumers ignore.
-func TestAPutIsRefusedInAQueueOfAnotherDialect(t *testing.T) {
-	zktest.OnEmbedded(t, func(s *zktest.Scene, _ *zkserver.Server) {
-		theirs := s.Make(s.Path+"/qn-", nil, zk.FlagSequence)
-		q := zktest.QueueOf(s.T, s.Session(), s.Path, recipes.QueueConfig{})
-		var got *recipes.ForeignError
-		if _, err := q.Put(s.Ctx, nil); !errors.As(err, &got) || got.Dialect != recipes.Curator || got.Znode != theirs {
-			t.Errorf("put: %v", err)
-		}
-		if all := s.Children(s.Path); len(all) != 1 {
-			t.Errorf("left %q", all)
-		}
-		must.Do(t, s.Raw.Delete(theirs, -1))
-		must.Get(q.Put(s.Ctx, nil))(t)
-	})
 }

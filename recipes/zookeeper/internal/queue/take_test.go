@@ -109,28 +109,6 @@ func TestANoteThatCannotBeReadIsAnError(t *testing.T) {
 	}
 }
 
-// A batch costs as much as one element, and one read more: that of the elements behind the first ones.
-func TestTheCostOfABatch(t *testing.T) {
-	srv, ctx := zktest.Embedded(t), zktest.Bounded(t)
-	q := zktest.QueueOf(t, zktest.Open(t, srv), "/q", recipes.QueueConfig{})
-	must.Get(q.PutMany(ctx, make([][]byte, 400)...))(t)
-	must.Do(t, q.AckMany(ctx, must.Get(q.ReceiveMany(ctx, 1))(t)...))
-	var all []recipes.Delivery
-	for _, tt := range []struct {
-		name string
-		do   func()
-		want zktest.Cost
-	}{
-		{"TakeMany of 100", func() { must.Get(q.TakeMany(ctx, 100))(t) }, zktest.Cost{Writes: 1, Reads: 100}},
-		{"ReceiveMany of 100", func() { all = must.Get(q.ReceiveMany(ctx, 100))(t) }, zktest.Cost{Writes: 1, Reads: 100}},
-		{"AckMany of 100", func() { must.Do(t, q.AckMany(ctx, all...)) }, zktest.Cost{Writes: 1}},
-	} {
-		if got := zktest.CostOf(srv, tt.do); got != tt.want {
-			t.Errorf("%s: %v; want %v", tt.name, got, tt.want)
-		}
-	}
-}
-
 // The memory for a batch is bounded, although a deletion does not contain the element: elements of
 // a session with larger packets are taken in several batches.
 func TestTheDataOfABatchIsBounded(t *testing.T) {

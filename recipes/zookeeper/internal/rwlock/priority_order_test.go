@@ -5,6 +5,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/zkrecipes/zkrecipes/internal/testing/must"
 	"github.com/zkrecipes/zkrecipes/recipes"
 )
 
@@ -40,9 +41,7 @@ func TestNamesOfContenders(t *testing.T) {
 // give up either.
 func TestOnlyAHolderOfLowerPriorityIsAsked(t *testing.T) {
 	w := &priorityWaiter{me: contender{priority: 3}} // the waiter has no session with which it could ask
-	if err := w.ask(t.Context(), []contender{{priority: 5}, {priority: 3, holds: true}}); err != nil {
-		t.Error(err)
-	}
+	must.Report(t, w.ask(t.Context(), []contender{{priority: 5}, {priority: 3, holds: true}}))
 }
 
 func FuzzNamesOfContenders(f *testing.F) {

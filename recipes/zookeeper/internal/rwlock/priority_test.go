@@ -3,7 +3,6 @@ package rwlock_test
 import (
 	"context"
 	"errors"
-	"sync"
 	"testing"
 	"testing/synctest"
 
@@ -11,133 +10,7 @@ import (
 	"github.com/zkrecipes/zkrecipes/internal/testing/zktest"
 	"github.com/zkrecipes/zkrecipes/internal/zkserver"
 	"github.com/zkrecipes/zkrecipes/recipes"
-	"github.com/zkrecipes/zkrecipes/recipes/zookeeper/internal/session"
 )
-
-// A reader claims between a writer's listing and the writer's claim. The reader is granted. The
-// writer's claim succeeds too, and the writer waits for the reader. If Ask is set, it asks a
-// reader of lower priority to give way.
-func TestAReaderClaimsBetweenAWritersReadAndItsClaim(t *testing.T) {
-	for _, tt := range []struct {
-		try, ask bool
-		priority int // of the reader
-	}{{priority: 0}, {try: true, priority: 0}, {ask: false, priority: 9}, {ask: true, priority: 9}} {
-		try, early := tt.try, tt.priority > 5
-		zktest.OnVirtualTime(t, func(ctx context.Context, t *testing.T, srv *zkserver.Server, w recipes.Client) {
-			r := zktest.OpenVirtual(t, srv)
-			writers := must.Get(w.PriorityLock("/between", recipes.PriorityLockConfig{Priority: 5, Ask: tt.ask}))(t)
-			if err := must.Get(writers.AcquireWrite(ctx))(t).Release(ctx); err != nil { // creates the path
-				t.Fatal(err)
-			}
-			type claim struct {
-				once          sync.Once
-				sent, proceed chan struct{}
-			}
-			writes, reads := &claim{sent: make(chan struct{}), proceed: make(chan struct{})}, &claim{sent: make(chan struct{}), proceed: make(chan struct{})}
-			srv.SetFault(func(q zkserver.Request) (f zkserver.Fault) {
-				if c := map[int64]*claim{w.ID(): writes, r.ID(): reads}[q.SessionID]; q.Op == zkserver.OpMulti {
-					c.once.Do(func() { close(c.sent); f.Hold = c.proceed })
-				}
-				return f
-			})
-			acquired := make(chan recipes.PriorityHold, 1)
-			readers := must.Get(r.PriorityLock("/between", recipes.PriorityLockConfig{Priority: tt.priority, Revocable: true}))(t)
-			read := func() { acquired <- must.Get(readers.AcquireRead(ctx))(t) }
-			if early {
-				go read()
-				<-reads.sent
-			}
-			acquire := writers.AcquireWrite
-			if try {
-				acquire = writers.TryWrite
-			}
-			written := zktest.Go(ctx, acquire)
-			<-writes.sent
-			close(reads.proceed)
-			if !early {
-				go read()
-			}
-			reader := <-acquired
-			revoked := reader.Revoked()
-			close(writes.proceed)
-			if !try {
-				synctest.Wait()
-				select {
-				case got := <-written:
-					t.Fatalf("beside a reader the writer got %v", got)
-				default:
-				}
-				if asked := session.Happened(revoked); asked != tt.ask {
-					t.Errorf("the reader was asked to give way: %v", asked)
-				}
-				// No other contender can be granted.
-				if _, err := readers.TryRead(ctx); !errors.Is(err, recipes.ErrContended) {
-					t.Errorf("another reader: %v", err)
-				}
-				must.Do(t, reader.Release(ctx))
-			}
-			got := <-written
-			if try && !errors.Is(got.Err, recipes.ErrContended) || !try && got.Err != nil {
-				t.Errorf("the writer, try %v: %v", try, got.Err)
-			}
-		})
-	}
-}
-
-// A writer claims between a contender's listing and the contender's claim. The claim is refused,
-// so the contender waits for the writer, and has no holding znode.
-func TestAClaimAfterAWritersIsRefused(t *testing.T) {
-	for _, acquire := range []func(recipes.PriorityLock, context.Context) (recipes.PriorityHold, error){
-		recipes.PriorityLock.AcquireRead, recipes.PriorityLock.AcquireWrite,
-	} {
-		zktest.OnVirtualTime(t, func(ctx context.Context, t *testing.T, srv *zkserver.Server, s recipes.Client) {
-			late := must.Get(s.PriorityLock("/s", recipes.PriorityLockConfig{Priority: 5}))(t)
-			writers := must.Get(zktest.OpenVirtual(t, srv).PriorityLock("/s", recipes.PriorityLockConfig{}))(t)
-			must.Do(t, must.Get(writers.AcquireWrite(ctx))(t).Release(ctx)) // creates the path
-			var writer recipes.PriorityHold
-			met := zktest.Between(srv, s, zktest.Op(zkserver.OpMulti), func() { writer = must.Get(writers.AcquireWrite(ctx))(t) })
-			granted := zktest.Go(ctx, func(ctx context.Context) (recipes.PriorityHold, error) { return acquire(late, ctx) })
-			synctest.Wait()
-			in := must.Get(writers.Contenders(ctx))(t)
-			if !met() || len(in) != 2 || !in[0].Holds || in[0].Priority != 0 || in[1].Holds {
-				t.Fatalf("the contenders are %+v; want the writer as the only holder", in)
-			}
-			must.Do(t, writer.Release(ctx))
-			must.Do(t, (<-granted).Err)
-		})
-	}
-}
-
-// Readers that are granted together do not refuse each other's claims.
-func TestReadersClaimTogether(t *testing.T) {
-	zktest.OnVirtualTime(t, func(ctx context.Context, t *testing.T, srv *zkserver.Server, s recipes.Client) {
-		const readers = 8
-		l := must.Get(s.PriorityLock("/together", recipes.PriorityLockConfig{}))(t)
-		h := must.Get(l.AcquireWrite(ctx))(t)
-		granted := make(chan recipes.PriorityHold, readers)
-		for range readers {
-			place := make(chan recipes.Place, 1)
-			r := must.Get(zktest.OpenVirtual(t, srv).PriorityLock("/together", recipes.PriorityLockConfig{Joined: func(p recipes.Place) { place <- p }}))(t)
-			go func() {
-				if h, err := r.AcquireRead(ctx); err == nil {
-					granted <- h
-				}
-			}()
-			<-place
-		}
-		zktest.Idle(t, srv)
-		before := srv.Counters()
-		must.Do(t, h.Release(ctx))
-		for range readers {
-			<-granted
-		}
-		// Each reader watches the writer's znode and its own. Its claim deletes its own. The writer
-		// watches the path's children, because it has held for a tenth of the session timeout.
-		if d := srv.Counters().Sub(before); d.Writes != 1+readers || d.WatchEvents != 1+2*readers {
-			t.Errorf("%d readers were granted with %d writes and %d events; want the release with its event, and one write and two events for each reader", readers, d.Writes, d.WatchEvents)
-		}
-	})
-}
 
 // The session of a hold ends during HandOff. The error matches ErrNotHeld, as the error of every
 // other call of the hold does. If only the reply is lost, HandOff finds out that it has succeeded.

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"testing"
 
+	"github.com/zkrecipes/zkrecipes/internal/testing/must"
 	"github.com/zkrecipes/zkrecipes/recipes/zookeeper/internal/conn"
 )
 
@@ -12,9 +13,7 @@ import (
 func join(t *testing.T, ws *watches, key watchKey) (w *Watch, arm bool) {
 	t.Helper()
 	w, arm, err := ws.join(t.Context(), key)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, err)
 	return w, arm
 }
 

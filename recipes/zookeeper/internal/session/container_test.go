@@ -56,110 +56,6 @@ func waitGone(ctx context.Context, t *testing.T, raw *zk.Conn, path string, reap
 	}
 }
 
-// stays are uses of recipes whose path must remain when it has no children: it keeps a number,
-// values, or the counter of names that may be used only once.
-var stays = map[string]func(context.Context, *testing.T, recipes.Client, string){
-	"counter": func(ctx context.Context, t *testing.T, s recipes.Client, path string) {
-		must.Get(zktest.CounterAt(t, s, path).Add(ctx, 1))(t)
-	},
-	"latch": func(ctx context.Context, t *testing.T, s recipes.Client, path string) {
-		must.Get(zktest.LatchAt(t, s, path, 2).CountDown(ctx))(t)
-	},
-	"configuration": func(ctx context.Context, t *testing.T, s recipes.Client, path string) {
-		c := zktest.ConfigAt(t, s, path)
-		must.Get(c.Set(ctx, "a", nil, recipes.AnyRevision))(t)
-		must.Do(t, c.Delete(ctx, "a", recipes.AnyRevision))
-	},
-	"configuration, a key below a key": func(ctx context.Context, t *testing.T, s recipes.Client, path string) {
-		c := zktest.ConfigAt(t, s, path)
-		must.Get(c.Set(ctx, "a/b", nil, recipes.AnyRevision))(t)
-		for _, key := range []string{"a/b", "a"} {
-			must.Do(t, c.Delete(ctx, key, recipes.AnyRevision))
-		}
-	},
-	"queue": func(ctx context.Context, t *testing.T, s recipes.Client, path string) {
-		q := must.Get(s.Queue(path, recipes.QueueConfig{}))(t)
-		must.Get(q.Put(ctx, nil))(t)
-		must.Get(q.Take(ctx))(t)
-	},
-}
-
-// staysEmpty closes the session and checks that the server does not reap the path.
-func staysEmpty(ctx context.Context, t *testing.T, srv *zkserver.Server, s recipes.Session, path string) {
-	t.Helper()
-	must.Do(t, s.Close(ctx))
-	for range 3 { // the server deletes one level at a time
-		srv.RunContainerCheck()
-	}
-	if !zktest.Exists(srv, path) {
-		t.Error("it was removed when its session was closed")
-	}
-}
-
-// The reply to the creation of the path is lost, and another client creates a sibling before the
-// next request. So no client can tell whether the path was created.
-func TestLastingPathsAreNoContainers(t *testing.T) {
-	for name, use := range stays {
-		t.Run(name, func(t *testing.T) {
-			srv := zktest.Embedded(t)
-			s, other, ctx := zktest.Open(t, srv), zktest.Open(t, srv), zktest.Bounded(t)
-			must.Do(t, zktest.BarrierAt(t, other, "/app/there").Set(ctx, nil))
-			lost := false
-			srv.SetFault(func(r zkserver.Request) zkserver.Fault {
-				creation := r.Op == zkserver.OpCreate || r.Op == zkserver.OpMulti
-				if r.SessionID != s.ID() || !creation || r.Path != "/app/it" || lost {
-					return zkserver.Fault{}
-				}
-				lost = true
-				must.Report(t, zktest.BarrierAt(t, other, "/app/beside").Set(ctx, nil))
-				return zkserver.Fault{CloseBefore: true}
-			})
-			use(ctx, t, s, "/app/it")
-			if !lost {
-				t.Error("the case was not met")
-			}
-			staysEmpty(ctx, t, srv, s, "/app/it")
-		})
-	}
-}
-
-// Another client deletes the path while a change is in flight. The session's receipt is deleted
-// with it, and the session creates both again.
-func TestAPathDeletedInUseComesBackToStay(t *testing.T) {
-	for name, use := range stays {
-		t.Run(name, func(t *testing.T) {
-			srv := zktest.Embedded(t)
-			s, ctx := zktest.Open(t, srv), zktest.Bounded(t)
-			raw := zktest.Raw(t, srv.Addr())
-			use(ctx, t, s, "/app/it")
-			removed := false
-			srv.SetFault(func(r zkserver.Request) zkserver.Fault {
-				if r.SessionID == s.ID() && r.Op == zkserver.OpMulti && !removed {
-					removed = true
-					removeAll(t, raw, "/app/it")
-				}
-				return zkserver.Fault{}
-			})
-			use(ctx, t, s, "/app/it")
-			if !removed {
-				t.Error("the case was not met")
-			}
-			staysEmpty(ctx, t, srv, s, "/app/it")
-		})
-	}
-}
-
-func removeAll(t *testing.T, raw *zk.Conn, path string) {
-	names, _, err := raw.Children(path)
-	if err != nil {
-		t.Error(err)
-	}
-	for _, name := range names {
-		removeAll(t, raw, path+"/"+name)
-	}
-	must.Report(t, raw.Delete(path, -1))
-}
-
 // A contender in the wait queue writes to the path, and another client deletes the path first.
 // The contender returns the same error as a waiter whose path is deleted.
 func TestAPathThatIsRemovedBeforeItIsWrittenTo(t *testing.T) {
@@ -176,9 +72,7 @@ func TestAPathThatIsRemovedBeforeItIsWrittenTo(t *testing.T) {
 			zktest.OnEmbedded(t, func(s *zktest.Scene, srv *zkserver.Server) {
 				session := s.Session()
 				acquire := recipe(t, session, s.Path)
-				if _, err := s.Raw.Create(s.Path, nil, 0, zk.WorldACL(zk.PermAll)); err != nil {
-					t.Fatal(err)
-				}
+				must.Get(s.Raw.Create(s.Path, nil, 0, zk.WorldACL(zk.PermAll)))(t)
 				writes, proceed := make(chan struct{}), make(chan struct{})
 				srv.SetFault(func(q zkserver.Request) (f zkserver.Fault) {
 					if q.SessionID == session.ID() && q.Op == zkserver.OpMulti && q.Path == s.Path {

@@ -117,9 +117,7 @@ func TestNoZnodeHasNullData(t *testing.T) {
 		must.Get(s.Names("/app/n"))(t).RegisterPersistent(ctx, "n", nil),
 		must.Get(s.Transaction("/app/t", recipes.TransactionConfig{}))(t).Begin(ctx, nil, "1"),
 	} {
-		if err != nil {
-			t.Error(err)
-		}
+		must.Report(t, err)
 	}
 	checked := 0
 	for _, n := range srv.Tree() {

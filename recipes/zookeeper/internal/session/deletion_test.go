@@ -3,7 +3,6 @@ package session_test
 import (
 	"context"
 	"errors"
-	"fmt"
 	"sync"
 	"testing"
 	"testing/synctest"
@@ -25,9 +24,7 @@ type deletion struct {
 
 func (d *deletion) gone() {
 	d.t.Helper()
-	if err := d.other.DeleteOnce(d.ctx, d.path, -1); err != nil {
-		d.t.Error(err)
-	}
+	must.Report(d.t, d.other.DeleteOnce(d.ctx, d.path, -1))
 }
 
 // again deletes the znode, and the other client creates one of the same name.
@@ -103,76 +100,6 @@ func TestADeletionHitsItsOwnersZnode(t *testing.T) {
 				t.Errorf("a later read returns %v", err)
 			}
 		})
-	}
-}
-
-// The owner's connection ends before its deletion is sent, at once or after a read, and another
-// client gets the name. On the next connection the owner reads before it sends anything.
-func TestADeletionAfterAnOutage(t *testing.T) {
-	type owner struct {
-		*bareOwner
-		named *deletion
-		stat  session.Stat
-		watch *session.Watch
-	}
-	for name, del := range map[string]func(o owner) <-chan error{
-		"watched":   func(o owner) <-chan error { return o.s.DeleteOwned(o.named.path, o.stat, o.watch) },
-		"unwatched": func(o owner) <-chan error { return o.s.DeleteOwned(o.named.path, o.stat, nil) },
-		"bare":      func(o owner) <-chan error { return o.s.DeleteBare(o.place) },
-		"handoff":   func(o owner) <-chan error { return o.s.Handoff(o.ctx, o.place) },
-	} {
-		for _, afterRead := range []bool{false, true} {
-			t.Run(fmt.Sprintf("%s/after a read %v", name, afterRead), func(t *testing.T) {
-				t.Parallel()
-				srv, ctx := embedded(t), zktest.Bounded(t)
-				s, other := open(t, to(srv)), open(t, to(srv))
-				o := owner{bareOwner: &bareOwner{t: t, ctx: ctx, s: s, other: other}, named: &deletion{t: t, ctx: ctx, s: s, other: other, path: "/d/znode"}}
-				var err error
-				o.place, _, err = s.CreateBare(ctx, "/line", "lock-", nil, false, s.EnsureQueuePath)
-				must.Do(t, err)
-				o.stat = must.Get(s.CreateNamed(ctx, o.named.path, nil))(t)
-				_, o.watch, err = s.DeletionW(ctx, o.named.path)
-				must.Do(t, err)
-				gone := must.Get(s.Connected(ctx))(t)
-				result := make(chan error, 1)
-				if afterRead {
-					srv.SetFault(func(r zkserver.Request) (f zkserver.Fault) {
-						if f.CloseAfter = r.SessionID == s.ID() && r.Op == zkserver.OpExists; f.CloseAfter {
-							srv.SetFault(nil)
-							srv.RefuseConnections(true)
-						}
-						return f
-					})
-					if name == "watched" { // the owner reads the znode if its watch is of another connection
-						cutAndWait(t, srv, s)
-						gone = must.Get(s.Connected(ctx))(t)
-					}
-					go func() { result <- <-del(o) }()
-				} else {
-					srv.RefuseConnections(true)
-					srv.CloseConnection(s.ID())
-				}
-				select {
-				case <-gone:
-				case <-ctx.Done():
-					t.Fatal("it reads nothing")
-				}
-				o.again()
-				o.named.created()
-				if !afterRead {
-					go func() { result <- <-del(o) }()
-				}
-				srv.RefuseConnections(false)
-				if err := <-result; !errors.Is(err, recipes.ErrNoNode) && !(afterRead && err == nil) { // the request was on its way
-					t.Errorf("got %v", err)
-				}
-				for _, path := range []string{o.place.Path, o.named.path} {
-					if stat, err := other.Stat(ctx, path); err != nil || stat.EphemeralOwner != other.ID() {
-						t.Errorf("%s: %+v, %v", path, stat, err)
-					}
-				}
-			})
-		}
 	}
 }
 

@@ -24,17 +24,13 @@ type bareOwner struct {
 }
 
 func (g *bareOwner) gone() {
-	if err := g.other.DeleteOnce(g.ctx, g.place.Path, -1); err != nil {
-		g.t.Error(err)
-	}
+	must.Report(g.t, g.other.DeleteOnce(g.ctx, g.place.Path, -1))
 }
 
 // again makes the other client create a znode of the same name, in a new wait queue.
 func (g *bareOwner) again() {
 	_ = g.other.DeleteOnce(g.ctx, g.place.Path, -1) // the znode may be deleted already
-	if err := g.other.DeleteOnce(g.ctx, "/line", -1); err != nil {
-		g.t.Error(err)
-	}
+	must.Report(g.t, g.other.DeleteOnce(g.ctx, "/line", -1))
 	if place, _, err := g.other.CreateBare(g.ctx, "/line", "lock-", nil, false, g.other.EnsureQueuePath); err != nil || place.Path != g.place.Path {
 		g.t.Errorf("%+v, %v", place, err)
 	}
@@ -194,9 +190,7 @@ func TestAPlaceThatMayNotBeWritten(t *testing.T) {
 		c, err := new(net.Dialer).DialContext(ctx, network, address)
 		return stranger{c}, err
 	})
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, err)
 	t.Cleanup(func() { closeNow(s) })
 	place, _, err := s.CreateBare(ctx, "/line", "lock-", nil, false, s.EnsureQueuePath)
 	if err != nil || !s.CreatesBare() {

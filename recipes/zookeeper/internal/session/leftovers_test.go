@@ -45,9 +45,7 @@ func TestTheRestOfAResumedSession(t *testing.T) {
 		case "delete /rest/again":
 			again.Do(func() { err = other.DeleteOnce(ctx, r.Path, -1) })
 		}
-		if err != nil {
-			t.Error(err)
-		}
+		must.Report(t, err)
 		return zkserver.Fault{}
 	})
 	if holds := s.Holds(); holds != 1 {

@@ -133,8 +133,6 @@ func resident(b *testing.B) int64 {
 		b.Skip("no /proc")
 	}
 	var size, pages int64
-	if _, err := fmt.Sscan(string(statm), &size, &pages); err != nil {
-		b.Fatal(err)
-	}
+	must.Get(fmt.Sscan(string(statm), &size, &pages))(b)
 	return pages * int64(os.Getpagesize())
 }

@@ -6,13 +6,11 @@ import (
 	"math"
 	"sync/atomic"
 	"testing"
-	"testing/synctest"
 
 	"github.com/zkrecipes/zkrecipes/internal/testing/must"
 	"github.com/zkrecipes/zkrecipes/internal/testing/zktest"
 	"github.com/zkrecipes/zkrecipes/internal/zkserver"
 	"github.com/zkrecipes/zkrecipes/recipes"
-	"github.com/zkrecipes/zkrecipes/recipes/zookeeper/internal/session"
 )
 
 // at injects a fault at the first request of a kind.
@@ -189,74 +187,4 @@ func TestCreateNamedWhileAnotherClientChangesTheZnode(t *testing.T) {
 			}
 		})
 	}
-}
-
-// The caller gives up while its znode is created. The znode is deleted, and then the next call
-// can create the name.
-func TestTheZnodeOfACancelledCreationIsDeleted(t *testing.T) {
-	srv, ctx := embedded(t), zktest.Bounded(t)
-	s := open(t, to(srv))
-	must.Do(t, s.Ensure(ctx, "/line"))
-	for name, test := range map[string]struct {
-		op     zkserver.Op
-		create func(context.Context) error
-	}{
-		"CreateNamed": {zkserver.OpCreate, func(ctx context.Context) error { _, err := s.CreateNamed(ctx, "/line/name", nil); return err }},
-		"CreateBare": {zkserver.OpCreate2, func(ctx context.Context) error {
-			_, _, err := s.CreateBare(ctx, "/line", "lock-", nil, false, s.EnsureQueuePath)
-			return err
-		}},
-		"CreateProtected": {zkserver.OpCreate, func(ctx context.Context) error { _, err := s.CreateProtected(ctx, "/line", "x-", nil); return err }},
-	} {
-		patience, cancel := context.WithCancel(ctx)
-		proceed, deleted := make(chan struct{}), make(chan struct{})
-		srv.SetFault(func(r zkserver.Request) (f zkserver.Fault) {
-			switch r.Op {
-			case test.op:
-				cancel()
-				f.Hold = proceed
-			case zkserver.OpDelete:
-				close(deleted)
-			}
-			return f
-		})
-		if err := test.create(patience); !errors.Is(err, context.Canceled) {
-			t.Errorf("%s: %v", name, err)
-		}
-		close(proceed)
-		select {
-		case <-deleted:
-		case <-ctx.Done():
-			t.Fatalf("%s: nothing is deleted", name)
-		}
-		srv.SetFault(nil)
-	}
-	must.Do(t, s.Sync(ctx, "/")) // after the last deletion
-	if names, err := s.Children(ctx, "/line"); err != nil || len(names) != 0 {
-		t.Errorf("%q, %v", names, err)
-	}
-	if _, err := s.CreateNamed(ctx, "/line/name", nil); err != nil {
-		t.Error(err)
-	}
-}
-
-// The first attempt of a creation is not executed, and the caller cancels during the search. There
-// is no second attempt, which would be deleted at once.
-func TestACancelledCreationIsNotSentAgain(t *testing.T) {
-	onVirtualTime(t, func(t *testing.T, srv *zkserver.Server, s *session.Session) {
-		must.Do(t, s.Ensure(t.Context(), "/line"))
-		ctx, cancel := context.WithCancel(t.Context())
-		var sent atomic.Int32
-		srv.SetFault(func(r zkserver.Request) zkserver.Fault {
-			if r.Op == zkserver.OpSync {
-				cancel()
-			}
-			return zkserver.Fault{CloseBefore: zktest.Creates(r.Op) && sent.Add(1) == 1}
-		})
-		_, err := s.CreateProtected(ctx, "/line", "lock-", nil)
-		synctest.Wait() // for the search, which continues
-		if n := sent.Load(); !errors.Is(err, context.Canceled) || n != 1 {
-			t.Errorf("%d attempts: %v", n, err)
-		}
-	})
 }

@@ -106,10 +106,7 @@ func livesWithSASL(t *testing.T, cfg recipes.SessionConfig, user string) {
 		t.Errorf("counted %v", counts)
 	}
 	ticket := must.Get(s.LetGo(zktest.Bounded(t)))(t)
-	resumed, err := session.Resume(zktest.Bounded(t), cfg, nil, ticket)
-	if err != nil {
-		t.Fatal(err)
-	}
+	resumed := must.Get(session.Resume(zktest.Bounded(t), cfg, nil, ticket))(t)
 	defer closeNow(resumed)
 	if _, err := resumed.Get(zktest.Bounded(t), path); err != nil {
 		t.Errorf("resumed: %v", err)

@@ -186,9 +186,7 @@ func TestARemovalTakesNoWakeUp(t *testing.T) {
 		all.Go(func() {
 			for reported := false; ; {
 				exists, watch, err := s.ExistsW(ctx, path)
-				if err != nil {
-					t.Error(err)
-				}
+				must.Report(t, err)
 				if !reported {
 					close(waiting)
 					reported = true

@@ -7,36 +7,12 @@ import (
 	"sync"
 	"testing"
 	"testing/synctest"
-	"time"
 
 	"github.com/zkrecipes/zkrecipes/internal/testing/must"
 	"github.com/zkrecipes/zkrecipes/internal/testing/zktest"
 	"github.com/zkrecipes/zkrecipes/internal/zkserver"
 	"github.com/zkrecipes/zkrecipes/recipes"
 )
-
-// All sites have voted for a commit, and one dies before the decision is written. The
-// transaction that decides checks the votes, so the decision is not a commit.
-func TestACommitRestsOnVotesThatExist(t *testing.T) {
-	srv, ctx := zktest.Embedded(t), zktest.Bounded(t)
-	coordinator, living, dying := zktest.Open(t, srv), zktest.Open(t, srv), zktest.Open(t, srv)
-	tx := transactionOf(t, coordinator, recipes.OwnNodes)
-	must.Do(t, tx.Begin(ctx, nil, "lives", "dies"))
-	for s, name := range map[recipes.Client]string{living: "lives", dying: "dies"} {
-		site := must.Get(transactionOf(t, s, recipes.OwnNodes).Join(ctx, name))(t)
-		must.Do(t, site.Vote(ctx, recipes.VoteCommit))
-	}
-	met := zktest.Between(srv, coordinator, func(r zkserver.Request) bool { return r.Op == zkserver.OpMulti }, func() {
-		srv.ExpireSession(dying.ID())
-	})
-	d := must.Get(tx.Coordinate(ctx))(t)
-	if !met() {
-		t.Fatal("the case was not met")
-	}
-	if d.Commit {
-		t.Errorf("decided %+v, but the site named dies was dead", d)
-	}
-}
 
 // Between the two reads of a site that joins, the transaction ends and the next one begins at the
 // path. The site must not vote in one transaction on the payload of the other.
@@ -90,64 +66,6 @@ func TestAVoteWhoseSessionEndsMeanwhileIsNotAnEndedTransaction(t *testing.T) {
 		if !met() {
 			t.Error("the case was not met")
 		}
-	})
-}
-
-// The coordinator stops counting for good, although its session lives. A site that waits for it
-// counts instead.
-func TestACoordinatorThatGivesUpIsReplaced(t *testing.T) {
-	for _, v := range []recipes.Variant{recipes.CoordinatorOnly, recipes.OwnNodes} {
-		t.Run(string(v), func(t *testing.T) {
-			zktest.OnEmbedded(t, func(s *zktest.Scene, srv *zkserver.Server) {
-				tx := must.Get(s.Session().Transaction(s.Path, recipes.TransactionConfig{Variant: v}))(t)
-				must.Do(t, tx.Begin(s.Ctx, nil, "1"))
-				site := must.Get(must.Get(s.Session().Transaction(s.Path, recipes.TransactionConfig{}))(t).Join(s.Ctx, "1"))(t)
-				decided := make(chan error, 1)
-				go func() { _, err := site.Wait(s.Ctx); decided <- err }()
-				zktest.AwaitWatches(s.Ctx, t, srv, 2) // on the decision, and on the coordinator
-				ctx, cancel := context.WithCancel(s.Ctx)
-				counted := make(chan error, 1)
-				go func() { _, err := tx.Coordinate(ctx); counted <- err }()
-				zktest.AwaitWatches(s.Ctx, t, srv, 4) // two more: on the decision, and on the vote
-				cancel()
-				if err := <-counted; !errors.Is(err, context.Canceled) {
-					t.Fatal(err)
-				}
-				must.Do(t, site.Vote(s.Ctx, recipes.VoteCommit))
-				must.Report(t, <-decided)
-			})
-		})
-	}
-}
-
-// commits makes the only site of the transaction vote, and checks that it gets a commit.
-func commits(t *testing.T, s *zktest.Scene, joins recipes.Recipes) {
-	t.Helper()
-	site := must.Get(must.Get(joins.Transaction(s.Path, recipes.TransactionConfig{}))(t).Join(s.Ctx, "1"))(t)
-	must.Do(t, site.Vote(s.Ctx, recipes.VoteCommit))
-	if d, err := site.Wait(s.Ctx); err != nil || !d.Commit {
-		t.Errorf("decided %+v, %v", d, err)
-	}
-}
-
-// The context of the coordinator ends before it has read which votes to count.
-func TestACoordinatorWhoseTimeIsUpIsReplaced(t *testing.T) {
-	zktest.OnEmbedded(t, func(s *zktest.Scene, srv *zkserver.Server) {
-		began, joins := s.Session(), s.Session()
-		tx := must.Get(began.Transaction(s.Path, recipes.TransactionConfig{}))(t)
-		must.Do(t, tx.Begin(s.Ctx, nil, "1"))
-		ctx, cancel := context.WithCancel(s.Ctx)
-		srv.SetFault(func(r zkserver.Request) zkserver.Fault {
-			if r.SessionID == began.ID() && r.Op == zkserver.OpGetData {
-				cancel()
-				return zkserver.Fault{CloseBefore: true}
-			}
-			return zkserver.Fault{}
-		})
-		if _, err := tx.Coordinate(ctx); !errors.Is(err, context.Canceled) {
-			t.Fatal(err)
-		}
-		commits(t, s, joins)
 	})
 }
 
@@ -216,51 +134,6 @@ func TestASiteThatMayJoinAgainIsNotDead(t *testing.T) {
 		if err != nil || !d.Commit {
 			t.Errorf("decided %+v, %v", d, err)
 		}
-	})
-}
-
-// The reply to a vote is lost, and the server throttles the second attempt. That does not show
-// whether the vote was cast. If it throttles the first attempt, the vote was not.
-func TestAThrottledAttemptAfterALostReply(t *testing.T) {
-	for _, lost := range []bool{false, true} {
-		zktest.OnEmbedded(t, func(s *zktest.Scene, srv *zkserver.Server) {
-			tx := transactionOf(t, s.Session(), recipes.CoordinatorOnly)
-			must.Do(t, tx.Begin(s.Ctx, nil, "1"))
-			site := must.Get(tx.Join(s.Ctx, "1"))(t)
-			sent := 0
-			srv.SetFault(func(r zkserver.Request) (f zkserver.Fault) {
-				if r.Op == zkserver.OpMulti {
-					sent++
-					f.DropReply, f.Throttle = lost && sent == 1, !lost || sent > 1
-				}
-				return f
-			})
-			err := site.Vote(s.Ctx, recipes.VoteCommit)
-			srv.SetFault(nil)
-			if !errors.Is(err, recipes.ErrThrottled) || errors.Is(err, recipes.ErrUnknownOutcome) != lost {
-				t.Errorf("a reply was lost: %t; the vote failed with %v", lost, err)
-			}
-		})
-	}
-}
-
-// An operator replaces the znode of a site that has not voted yet. The coordinator watches the
-// new znode too.
-func TestASiteWhoseZnodeWasReplacedVotes(t *testing.T) {
-	zktest.OnVirtualTime(t, func(ctx context.Context, t *testing.T, _ *zkserver.Server, s recipes.Client) {
-		ctx, cancel := context.WithTimeout(ctx, time.Minute)
-		defer cancel()
-		tx := transactionOf(t, s, recipes.CoordinatorOnly)
-		must.Do(t, tx.Begin(ctx, nil, "1"))
-		site := must.Get(tx.Join(ctx, "1"))(t)
-		decided := make(chan error)
-		go func() { _, err := tx.Coordinate(ctx); decided <- err }()
-		synctest.Wait()
-		operator := must.Get(must.Get(s.Lock("/operator", recipes.LockConfig{}))(t).Acquire(ctx))(t)
-		must.Do(t, operator.Write(ctx, recipes.Delete(tx.Path()+"/s_1", recipes.AnyVersion), recipes.Create(tx.Path()+"/s_1", nil)))
-		synctest.Wait()
-		must.Do(t, site.Vote(ctx, recipes.VoteCommit))
-		must.Report(t, <-decided)
 	})
 }
 

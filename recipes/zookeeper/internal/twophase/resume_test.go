@@ -34,37 +34,6 @@ func eachVariant(t *testing.T, test func(t *testing.T, addr, path string, v reci
 	})
 }
 
-// DropRest gives up what was not resumed. With own-nodes the site dies, and otherwise another
-// session counts the votes.
-func TestATransactionThatIsNotResumedIsDecided(t *testing.T) {
-	eachVariant(t, func(t *testing.T, addr, path string, v recipes.Variant) {
-		ctx, s, other := zktest.Bounded(t), zktest.OpenAt(t, addr), zktest.OpenAt(t, addr)
-		id := must.Get(resumableAt(t, s, path, v).BeginAs(ctx, nil, "mine", "theirs"))(t)
-		mine := must.Get(resumableAt(t, s, path, v).Join(ctx, "mine"))(t)
-		theirs := must.Get(resumableAt(t, other, path, v).Join(ctx, "theirs"))(t)
-		must.Do(t, errors.Join(mine.Vote(ctx, recipes.VoteCommit), theirs.Vote(ctx, recipes.VoteCommit)))
-		s = zktest.Move(t, addr, s)
-		told := make(chan recipes.Decision, 1)
-		go func() {
-			d, err := theirs.Wait(ctx)
-			if err != nil {
-				t.Error(err)
-			}
-			told <- d
-		}()
-		must.Do(t, s.(zktest.Movable).DropRest(ctx))
-		d := <-told
-		if v != recipes.OwnNodes && !d.Commit {
-			t.Errorf("decided %+v", d)
-		}
-		tx := resumableAt(t, s, path, v)
-		site := must.Get(tx.ResumeSite(ctx, "mine", id))(t) // to learn the decision
-		if mine, err := site.Wait(ctx); err != nil || mine.Commit != d.Commit {
-			t.Errorf("%+v, %v, and the other returned %+v", mine, err, d)
-		}
-	})
-}
-
 // A Join without a reply is repeated before DropRest, and the site lives.
 func TestASiteThatJoinsAgainIsResumed(t *testing.T) {
 	eachVariant(t, func(t *testing.T, addr, path string, v recipes.Variant) {
@@ -78,22 +47,6 @@ func TestASiteThatJoinsAgainIsResumed(t *testing.T) {
 		if d, err := resumableAt(t, other, path, v).Coordinate(ctx); err != nil || !d.Commit {
 			t.Errorf("decided %+v, %v", d, err)
 		}
-	})
-}
-
-// The coordinator's znode belongs to the session of a site that waits, and was not resumed. The
-// site counts the votes after DropRest has deleted that znode.
-func TestASiteDoesNotWaitForItsOwnDeadCoordinator(t *testing.T) {
-	eachVariant(t, func(t *testing.T, addr, path string, v recipes.Variant) {
-		ctx, s := zktest.Bounded(t), zktest.OpenAt(t, addr)
-		tx := resumableAt(t, s, path, v)
-		id := must.Get(tx.BeginAs(ctx, nil, "mine"))(t)
-		must.Do(t, must.Get(tx.Join(ctx, "mine"))(t).Vote(ctx, recipes.VoteCommit))
-		s = zktest.Move(t, addr, s)
-		mine := must.Get(resumableAt(t, s, path, v).ResumeSite(ctx, "mine", id))(t)
-		told := zktest.Go(ctx, mine.Wait)
-		must.Do(t, s.(zktest.Movable).DropRest(ctx))
-		must.Report(t, (<-told).Err)
 	})
 }
 
@@ -150,15 +103,11 @@ func TestADecisionThatMayNotBeReadExists(t *testing.T) {
 	must.Get(tx.Abort(ctx, "no"))(t)
 	raw := zktest.Raw(t, srv.Addr())
 	must.Do(t, raw.Delete("/unread/s_1", -1))
-	if _, err := raw.SetACL("/unread/decision", zk.WorldACL(zk.PermAll&^zk.PermRead), -1); err != nil {
-		t.Fatal(err)
-	}
+	must.Get(raw.SetACL("/unread/decision", zk.WorldACL(zk.PermAll&^zk.PermRead), -1))(t)
 	tx = resumableAt(t, zktest.Move(t, srv.Addr(), s), "/unread", recipes.OwnNodes)
 	if _, err := tx.ResumeSite(ctx, "1", id); !errors.Is(err, recipes.ErrAccessDenied) {
 		t.Errorf("got %v", err)
 	}
-	if _, err := raw.SetACL("/unread/decision", zk.WorldACL(zk.PermAll), -1); err != nil {
-		t.Fatal(err)
-	}
+	must.Get(raw.SetACL("/unread/decision", zk.WorldACL(zk.PermAll), -1))(t)
 	must.Get(tx.ResumeSite(ctx, "1", id))(t)
 }

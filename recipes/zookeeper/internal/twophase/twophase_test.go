@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"os"
-	"regexp"
 	"slices"
 	"strings"
 	"sync"
@@ -140,9 +139,7 @@ func TestATransactionThatAnotherKeepsSomethingBelow(t *testing.T) {
 		tx := must.Get(session.Transaction(s.Path, recipes.TransactionConfig{}))(s.T)
 		must.Do(s, tx.Begin(s.Ctx, nil, "1"))
 		for _, path := range []string{s.Path + "/strange", s.Path + "/strange/child"} {
-			if _, err := s.Raw.Create(path, nil, 0, zk.WorldACL(zk.PermAll)); err != nil {
-				s.Fatal(err)
-			}
+			must.Get(s.Raw.Create(path, nil, 0, zk.WorldACL(zk.PermAll)))(s)
 		}
 		site := must.Get(tx.Join(s.Ctx, "1"))(s.T)
 		must.Get(tx.Abort(s.Ctx, ""))(s.T)
@@ -162,97 +159,7 @@ func TestATransactionThatAnotherKeepsSomethingBelow(t *testing.T) {
 	})
 }
 
-// Coordinators and sites that wait for a decision send nothing.
-func TestWaitingForADecisionCostsNothing(t *testing.T) {
-	for _, v := range recipes.Variants() {
-		t.Run(string(v), func(t *testing.T) {
-			zktest.OnVirtualTime(t, func(ctx context.Context, t *testing.T, srv *zkserver.Server, s recipes.Client) {
-				ctx, cancel := context.WithCancel(ctx)
-				defer cancel()
-				coordinator := transactionOf(t, s, v)
-				must.Do(t, coordinator.Begin(ctx, nil, "1", "2", "3"))
-				waiting := []<-chan zktest.Outcome[recipes.Decision]{zktest.Go(ctx, coordinator.Coordinate)}
-				joining := []string{"1", "2", "3"}
-				if v == recipes.OwnNodes {
-					joining = joining[:2] // the third site has not joined
-				}
-				for _, name := range joining {
-					site := must.Get(transactionOf(t, zktest.OpenVirtual(t, srv), "").Join(ctx, name))(t)
-					waiting = append(waiting, zktest.Go(ctx, site.Wait))
-				}
-				zktest.Idle(t, srv)
-				cancel()
-				for _, w := range waiting {
-					if err := (<-w).Err; !errors.Is(err, context.Canceled) {
-						t.Error(err)
-					}
-				}
-			})
-		})
-	}
-}
-
 func transactionOf(t *testing.T, s recipes.Recipes, v recipes.Variant) recipes.Transaction {
 	t.Helper()
 	return must.Get(s.Transaction("/app/Tx", recipes.TransactionConfig{Variant: v}))(t)
-}
-
-// Operators see these znodes, with the names of the text.
-func TestTheZnodesOfATransaction(t *testing.T) {
-	for _, tt := range []struct {
-		variant recipes.Variant
-		want    []string
-	}{
-		{recipes.AllWatch, []string{"Tx=move 5", "Tx/done_1=", "Tx/decision=commit", "Tx/id-<guid>=", "Tx/protocol=<json>", "Tx/s_1=commit", "Tx/s_2=commit"}},
-		{recipes.CoordinatorOnly, []string{"Tx=move 5", "Tx/coordinator=", "Tx/decision=commit", "Tx/done_1=", "Tx/id-<guid>=", "Tx/protocol=<json>", "Tx/s_1=commit", "Tx/s_2=commit"}},
-		{recipes.OwnNodes, []string{"Tx=move 5", "Tx/coordinator=", "Tx/decision=commit", "Tx/done_1=", "Tx/id-<guid>=", "Tx/joined_1=", "Tx/joined_2=", "Tx/protocol=<json>", "Tx/s_1=commit", "Tx/s_2=commit"}},
-	} {
-		t.Run(string(tt.variant), func(t *testing.T) {
-			srv, ctx := zktest.Embedded(t), zktest.Bounded(t)
-			s := zktest.Open(t, srv)
-			tx := transactionOf(t, s, tt.variant)
-			must.Do(t, tx.Begin(ctx, []byte("move 5"), "1", "2"))
-			one, two := must.Get(tx.Join(ctx, "1"))(t), must.Get(tx.Join(ctx, "2"))(t)
-			for _, site := range []recipes.Site{one, two} {
-				must.Do(t, site.Vote(ctx, recipes.VoteCommit))
-			}
-			must.Get(tx.Coordinate(ctx))(t)
-			must.Do(t, one.Done(ctx))
-			slices.Sort(tt.want)
-			awaitLayout(ctx, t, srv, tt.want)
-			// The Done of the last site deletes all of it.
-			must.Do(t, two.Done(ctx))
-			awaitLayout(ctx, t, srv, nil)
-		})
-	}
-}
-
-var guids = regexp.MustCompile(`id-[0-9a-f-]{36}`)
-
-// awaitLayout waits until the znodes below /app are as wanted: the marker of Begin is deleted in
-// the background.
-func awaitLayout(ctx context.Context, t *testing.T, srv *zkserver.Server, want []string) {
-	t.Helper()
-	for {
-		var got []string
-		for _, n := range srv.Tree() {
-			rest, ok := strings.CutPrefix(n.Path, "/app/")
-			if !ok {
-				continue
-			}
-			data := string(n.Data)
-			if rest == "Tx/protocol" {
-				data = "<json>"
-			}
-			data, _, _ = strings.Cut(data, "\n") // the second line is the transaction's ID
-			got = append(got, guids.ReplaceAllString(rest, "id-<guid>")+"="+data)
-		}
-		slices.Sort(got)
-		if slices.Equal(got, want) {
-			return
-		}
-		if ctx.Err() != nil {
-			t.Fatalf("znodes %q; want %q", got, want)
-		}
-	}
 }

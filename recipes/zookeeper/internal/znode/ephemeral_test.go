@@ -5,6 +5,7 @@ import (
 	"errors"
 	"testing"
 
+	"github.com/zkrecipes/zkrecipes/internal/testing/must"
 	"github.com/zkrecipes/zkrecipes/internal/zkserver"
 	"github.com/zkrecipes/zkrecipes/recipes"
 	"github.com/zkrecipes/zkrecipes/recipes/zookeeper/internal/session"
@@ -14,16 +15,10 @@ const path = "/names/n"
 
 // two opens two sessions that want the name at path, one after the other.
 func two(t *testing.T) (srv *zkserver.Server, s, next *session.Session) {
-	srv, err := zkserver.Listen(zkserver.Config{})
-	if err != nil {
-		t.Fatal(err)
-	}
+	srv = must.Get(zkserver.Listen(zkserver.Config{}))(t)
 	t.Cleanup(func() { srv.Close() })
 	open := func() *session.Session {
-		s, err := session.Open(t.Context(), recipes.SessionConfig{Servers: []string{srv.Addr()}, MaxPacket: 64 << 10}, nil)
-		if err != nil {
-			t.Fatal(err)
-		}
+		s := must.Get(session.Open(t.Context(), recipes.SessionConfig{Servers: []string{srv.Addr()}, MaxPacket: 64 << 10}, nil))(t)
 		t.Cleanup(func() { s.Close(context.Background()) })
 		return s
 	}
@@ -36,10 +31,7 @@ func two(t *testing.T) (srv *zkserver.Server, s, next *session.Session) {
 func TestANameThatIsGivenUpAtOnceIsDeletedOnce(t *testing.T) {
 	srv, s, next := two(t)
 	ctx := t.Context()
-	made, err := s.CreateNamed(ctx, path, nil)
-	if err != nil {
-		t.Fatal(err)
-	}
+	made := must.Get(s.CreateNamed(ctx, path, nil))(t)
 	srv.RefuseConnections(true)
 	srv.CloseConnection(s.ID())
 	for e := range s.Events(ctx) {
@@ -85,14 +77,8 @@ func TestANameThatIsGivenUpAtOnceIsDeletedOnce(t *testing.T) {
 func TestAnUpdateOfAZnodeThatIsRemovedIsKnown(t *testing.T) {
 	srv, s, next := two(t)
 	ctx := t.Context()
-	made, err := s.CreateNamed(ctx, path, nil)
-	if err != nil {
-		t.Fatal(err)
-	}
-	e, err := watchOver(ctx, s, path, made)
-	if err != nil {
-		t.Fatal(err)
-	}
+	made := must.Get(s.CreateNamed(ctx, path, nil))(t)
+	e := must.Get(watchOver(ctx, s, path, made))(t)
 	lost, removed := false, false
 	srv.SetFault(func(r zkserver.Request) (f zkserver.Fault) {
 		switch {
@@ -101,9 +87,7 @@ func TestAnUpdateOfAZnodeThatIsRemovedIsKnown(t *testing.T) {
 			lost, f.DropReply = true, true
 		case lost && !removed:
 			removed = true
-			if err := next.DeleteOnce(ctx, path, recipes.AnyVersion); err != nil {
-				t.Error(err)
-			}
+			must.Report(t, next.DeleteOnce(ctx, path, recipes.AnyVersion))
 		}
 		return f
 	})

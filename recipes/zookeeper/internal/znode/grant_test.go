@@ -4,6 +4,7 @@ import (
 	"errors"
 	"testing"
 
+	"github.com/zkrecipes/zkrecipes/internal/testing/must"
 	"github.com/zkrecipes/zkrecipes/internal/zkserver"
 	"github.com/zkrecipes/zkrecipes/recipes"
 )
@@ -14,14 +15,8 @@ import (
 func TestHeldTakesOnlyGrantsOfItsSession(t *testing.T) {
 	srv, s, next := two(t)
 	ctx := t.Context()
-	own, err := CreateEphemeral(ctx, s, "/g", "own", "", nil, s.Ensure)
-	if err != nil {
-		t.Fatal(err)
-	}
-	other, err := CreateEphemeral(ctx, next, "/g", "other", "", nil, next.Ensure)
-	if err != nil {
-		t.Fatal(err)
-	}
+	own := must.Get(CreateEphemeral(ctx, s, "/g", "own", "", nil, s.Ensure))(t)
+	other := must.Get(CreateEphemeral(ctx, next, "/g", "other", "", nil, next.Ensure))(t)
 	before := srv.Counters().Requests[zkserver.OpMulti]
 	for what, grant := range map[string]recipes.Grant{"of another session": other, "of another implementation": struct{ recipes.Grant }{own}} {
 		if err := own.Write(ctx, recipes.Held(own), recipes.Held(grant)); !errors.Is(err, recipes.ErrInvalid) {
@@ -31,7 +26,5 @@ func TestHeldTakesOnlyGrantsOfItsSession(t *testing.T) {
 	if sent := srv.Counters().Requests[zkserver.OpMulti] - before; sent > 0 {
 		t.Errorf("%d transactions were sent", sent)
 	}
-	if err := own.Write(ctx, recipes.Held(own)); err != nil {
-		t.Error(err)
-	}
+	must.Report(t, own.Write(ctx, recipes.Held(own)))
 }
