@@ -28,17 +28,6 @@ func hostOf(t *testing.T, zk *zkserver.Server, cfg server.Config) *rawHost {
 	return h
 }
 
-// joined returns the znode from the contender's Joined message.
-func (h *rawHost) joined(id string) string {
-	h.t.Helper()
-	for {
-		m := must.Get(h.stream.Recv())(h.t)
-		if j := m.GetJoined(); j.GetRequestId() == id {
-			return j.GetPlace().GetZnode()
-		}
-	}
-}
-
 func resumeOf(o *pb.Opened) *pb.Resume {
 	return &pb.Resume{Ticket: o.GetTicket(), Session: o.GetSession(), KnownContactAge: durationpb.New(0)}
 }
