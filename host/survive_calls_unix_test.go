@@ -14,7 +14,6 @@ import (
 	"github.com/zkrecipes/zkrecipes/internal/testing/must"
 	"github.com/zkrecipes/zkrecipes/internal/zkserver"
 	"github.com/zkrecipes/zkrecipes/recipes"
-	"github.com/zkrecipes/zkrecipes/recipes/zookeeper"
 )
 
 // lockAt returns a session's lock at a path.
@@ -146,30 +145,4 @@ func TestAFrozenPluginIsNotReplaced(t *testing.T) {
 		t.Error("it was replaced")
 	}
 	signal(t, pid, syscall.SIGKILL) // Close would wait for a frozen plugin
-}
-
-// TestATurnEndsWithItsPlugin: without a supervisor the session is lost with the plugin. The turn does not
-// count, so the turn of the next holder is due.
-func TestATurnEndsWithItsPlugin(t *testing.T) {
-	t.Parallel()
-	server := embedded(t)
-	p := must.Get(host.Launch(ctx(t), config(t, "real plugin")))(t)
-	t.Cleanup(func() { _ = p.Close(context.Background()) })
-	turn := func(s recipes.Client) (*recipes.Turn, error) {
-		hold := must.Get(lockAt(t, s, "/turns").Acquire(ctx(t)))(t)
-		return recipes.OncePer(ctx(t), hold, must.Get(s.Configuration("/turns"))(t), time.Hour)
-	}
-	open := func(o recipes.Opener) recipes.Client {
-		s := must.Get(o(ctx(t), recipes.SessionConfig{Servers: []string{server.Addr()}, SessionTimeout: longTimeout}))(t)
-		t.Cleanup(func() { _ = s.Close(context.Background()) })
-		return s
-	}
-	dying := open(p.Open)
-	begun := must.Get(turn(dying))(t)
-	signal(t, p.PID(), syscall.SIGKILL)
-	if err := begun.Count(ctx(t)); !errors.Is(err, recipes.ErrNotHeld) {
-		t.Errorf("error %v; want ErrNotHeld", err)
-	}
-	server.ExpireSession(dying.ID())
-	must.Get(turn(open(zookeeper.Open)))(t)
 }

@@ -11,10 +11,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/google/uuid"
-
 	"github.com/zkrecipes/zkrecipes/host"
-	"github.com/zkrecipes/zkrecipes/internal/testing/ensembletest"
 	"github.com/zkrecipes/zkrecipes/internal/testing/must"
 	"github.com/zkrecipes/zkrecipes/internal/zkserver"
 	"github.com/zkrecipes/zkrecipes/recipes"
@@ -45,26 +42,9 @@ func embedded(t *testing.T) *zkserver.Server {
 func survive(t *testing.T) *surviving {
 	t.Helper()
 	server := embedded(t)
-	v := surviveAt(t, []string{server.Addr()})
+	v := surviveWith(t, []string{server.Addr()}, nil)
 	v.server = server
 	return v
-}
-
-// surviveReal is survive with a real server, if one was found. run is new for each call: the real server
-// has the znodes of earlier runs.
-func surviveReal(t *testing.T) (v *surviving, run string) {
-	t.Helper()
-	if ensembletest.Found() {
-		v = surviveAt(t, ensembletest.Shared(t).Addrs())
-	} else {
-		v = survive(t)
-	}
-	return v, "-" + uuid.NewString()
-}
-
-func surviveAt(t *testing.T, servers []string) *surviving {
-	t.Helper()
-	return surviveWith(t, servers, nil)
 }
 
 func surviveWith(t *testing.T, servers []string, sasl *recipes.SASL) *surviving {

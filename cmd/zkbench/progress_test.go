@@ -20,7 +20,6 @@ import (
 	"github.com/zkrecipes/zkrecipes/cmd/zkbench/internal/exit"
 	"github.com/zkrecipes/zkrecipes/cmd/zkbench/internal/transport"
 	"github.com/zkrecipes/zkrecipes/internal/helptext"
-	"github.com/zkrecipes/zkrecipes/internal/testing/must"
 	"github.com/zkrecipes/zkrecipes/recipes/zookeeper"
 )
 
@@ -139,29 +138,6 @@ func TestMostlyInvalidTrialsAreAnExitCode(t *testing.T) {
 	}
 }
 
-// Help first says what a verb does and how to call it, then what it promises, and at the
-// end lists every flag.
-func TestHelpBeginsWithWhatIsWantedFirst(t *testing.T) {
-	for _, v := range verbs() {
-		help := helpOf(t, "help", v.name)
-		usage, rest, _ := strings.Cut(help, "\n\n")
-		if !strings.HasPrefix(usage, "Usage: zkbench "+v.name) || strings.Contains(usage, "\n") {
-			t.Errorf("%s begins with %q", v.name, usage)
-		}
-		about, rest, _ := strings.Cut(rest, "\n\n")
-		if n := len(regexp.MustCompile(`[.](\s|$)`).FindAllString(about, -1)); n != 2 {
-			t.Errorf("%s says what it does in %d sentences; want 2: %q", v.name, n, about)
-		}
-		examples, rest, _ := strings.Cut(rest, "\n\nExit codes:")
-		if !strings.HasPrefix(examples, "Examples:\n\n") || strings.Count(examples, "\tzkbench "+v.name) < 2 && v.name != "plan" {
-			t.Errorf("%s has not two examples below what it does", v.name)
-		}
-		if i := strings.Index(rest, "\n\nFlags:\n\n"); i < 0 || !strings.HasPrefix(rest[i+10:], "  -") {
-			t.Errorf("%s does not end with its flags", v.name)
-		}
-	}
-}
-
 // TestShortHelpFitsOnAScreen: -h of each verb, and of zkbench itself, has the examples, the
 // common flags, the exit codes, and where the rest is.
 func TestShortHelpFitsOnAScreen(t *testing.T) {
@@ -208,23 +184,6 @@ func helpOf(t *testing.T, args ...string) string {
 		t.Errorf("%q: exit code %d, stderr %q", args, code, stderr)
 	}
 	return stdout
-}
-
-// The README and the help agree on how long the first command takes.
-func TestTheFirstCommandTakesAsLongAsTheReadmeSays(t *testing.T) {
-	readme := must.Get(os.ReadFile(filepath.Join("..", "..", "README.md")))(t)
-	said := regexp.MustCompile(`three (?:ways to wait|strategies),? in[^.]* (\w+) seconds`)
-	var times []string
-	for _, text := range []string{overview, string(readme)} {
-		m := said.FindStringSubmatch(text)
-		if m == nil {
-			t.Fatal("no time is said")
-		}
-		times = append(times, m[1])
-	}
-	if times[0] != times[1] {
-		t.Errorf("the help says %s seconds, the README %s", times[0], times[1])
-	}
 }
 
 // Without a terminal, a run still reports its progress, even within a long trial.

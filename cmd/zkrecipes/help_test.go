@@ -1,7 +1,6 @@
 package main
 
 import (
-	"flag"
 	"os"
 	"path/filepath"
 	"regexp"
@@ -109,27 +108,6 @@ func TestShortHelpFitsOnAScreen(t *testing.T) {
 	}
 }
 
-// TestEveryVerbHasCommonFlags: a verb with flags of its own shows one of them at least in
-// its short help. Few people need -dialect.
-func TestEveryVerbHasCommonFlags(t *testing.T) {
-	for name, verb := range everyVerb() {
-		own := flag.NewFlagSet(name, flag.ContinueOnError)
-		verb.Flags(own)
-		all, common := 0, 0
-		own.VisitAll(func(f *flag.Flag) {
-			if f.Name != "dialect" {
-				all++
-			}
-			if helptext.IsCommon(f) {
-				common++
-			}
-		})
-		if all > 0 && common == 0 {
-			t.Errorf("none of the flags that only %s has is declared with helptext.Common", name)
-		}
-	}
-}
-
 // TestHelpRunsNothing: help takes a verb, and does not run what follows the verb.
 func TestHelpRunsNothing(t *testing.T) {
 	for _, args := range [][]string{{"lock", "/l", "--", "true"}, {"queue", "put", "/q", "x"}, {"queue", "pop"}, {"lokc"}, {""}} {
@@ -199,18 +177,6 @@ func TestEveryVerbHasATimeout(t *testing.T) {
 		for _, flag := range []string{"timeout", "connect-timeout"} {
 			if verb.FlagSet().Lookup(flag) == nil {
 				t.Errorf("%s has no -%s", name, flag)
-			}
-		}
-	}
-}
-
-// TestRetiredWords: no help uses a word that has several meanings, or none in this field.
-func TestRetiredWords(t *testing.T) {
-	retired := strings.Fields("crowd crowds mate spot claimant appendage heed lets loan standing presence family vain past farewell lifeline fate overheard apart contest")
-	for name, verb := range everyVerb() {
-		for word := range strings.FieldsFuncSeq(strings.ToLower(verb.LongHelp()+" "+verb.Synopsis()), func(r rune) bool { return r < 'a' || r > 'z' }) {
-			if slices.Contains(retired, word) {
-				t.Errorf("the help of %s says %q", name, word)
 			}
 		}
 	}

@@ -46,16 +46,6 @@ func (t tests) Run() int {
 	return leaktest.SideBySide{Tests: t.M, Processor: 2}.Run()
 }
 
-// TestToolDoesNotCarryZooKeeper: the tool does not contain a ZooKeeper client.
-func TestToolDoesNotCarryZooKeeper(t *testing.T) {
-	out := must.Get(exec.Command("go", "list", "-deps", ".").Output())(t)
-	for dep := range strings.FieldsSeq(string(out)) {
-		if strings.Contains(dep, "go-zookeeper") || strings.Contains(dep, "/recipes/zookeeper") {
-			t.Errorf("zkrecipes depends on %s", dep)
-		}
-	}
-}
-
 // patiently runs a command with -timeout, until its output matches. The arguments are a pattern for
 // the output, and the command. The timeout includes the start of the plugin and the time to
 // connect, so on a busy machine it can pass before the tested wait begins. While no output matches,

@@ -281,13 +281,6 @@ public class Peer {
             case "rounds":
                 takePart(path);
                 break;
-            case "barrier":
-                Files.createFile(witness.resolve("member-" + me));
-                say("enters");
-                new DistributedDoubleBarrier(client, path, 2).enter();
-                say("passed " + count("member-*"));
-                new CountDownLatch(1).await();
-                break;
             default:
                 throw new IllegalArgumentException(recipe);
         }

@@ -7,7 +7,7 @@ outside ZooKeeper, the directory WITNESS. Prints
   read NUMBER CZXID     for a reader's, after that turn of a writer
   held CZXID SESSION    for a permit; "held" alone for what has no order
   put ID, took ID       for elements of a queue
-  enters, passed COUNT  at a double barrier: how many have come to it
+  passed COUNT          at a double barrier: how many have come to it
   left COUNT            how many were still inside
   listed                when ours are among those that kazoo lists
   timeout               when kazoo has waited for too long (kazoo#649)
@@ -210,12 +210,6 @@ def turn():
             say("took " + element.decode())
     elif recipe == "rounds":
         take_part()
-    elif recipe == "barrier":
-        open(os.path.join(witness, "member-" + me), "w").close()
-        say("enters")
-        zk.DoubleBarrier(path, 2, me).enter()
-        say("passed %d" % len(glob.glob(os.path.join(witness, "member-*"))))
-        threading.Event().wait()
     else:
         sys.exit("no recipe " + recipe)
 

@@ -284,23 +284,6 @@ func TestAGrantCountsFromAnEchoThatIsYoungerThanItsProof(t *testing.T) {
 	}
 }
 
-// A session that holds nothing is resumed from its last contact, however old the leader's
-// last confirmation is.
-func TestAnIdleSessionIsResumedFromItsLastContact(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		c := newClock(10 * time.Second)
-		c.echo(echo{number: c.heartbeat(), age: time.Second, known: time.Hour}.message())
-		if age := time.Since(c.contacted()); age != time.Second {
-			t.Errorf("it counts from %v ago", age)
-		}
-		c.echo(echo{number: c.heartbeat(), age: time.Second, known: 3 * time.Second}.message())
-		c.hold(true)
-		if age := time.Since(c.contacted()); age != 3*time.Second {
-			t.Errorf("with a hold it counts from %v ago", age)
-		}
-	})
-}
-
 // The end of a plugin's process waits for each session that is being opened or still reads.
 func TestTheEndOfAProcessWaitsForItsSessions(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {

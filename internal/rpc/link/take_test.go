@@ -3,8 +3,6 @@ package link_test
 import (
 	"context"
 	"errors"
-	"fmt"
-	"runtime"
 	"strings"
 	"testing"
 
@@ -37,19 +35,6 @@ func takes(t *testing.T, q recipes.Consumer, most int, want ...string) {
 	}
 }
 
-// The plugin deletes the elements and dies before it answers. The next one finds them in the receipt.
-func TestWhatADeadPluginHasTakenIsReturned(t *testing.T) {
-	t.Parallel()
-	s, before, after, move := moving(t)
-	q := filled(t, s)
-	before.loseAnswer("TakeElement", move)
-	takes(t, q, 2, "one", "two")
-	if n := before.count("TakeElement") + after.count("TakeElement"); n != 2 {
-		t.Errorf("%d calls; want the one that was lost, and the search", n)
-	}
-	takes(t, q, 2, "three")
-}
-
 // A plugin that detaches the session before it deletes anything has taken nothing. So the next one
 // takes the elements.
 func TestWhatAPluginHasNotTakenIsTakenByTheNext(t *testing.T) {
@@ -62,26 +47,6 @@ func TestWhatAPluginHasNotTakenIsTakenByTheNext(t *testing.T) {
 		t.Errorf("%d calls of the next plugin; want a search, and a call", n)
 	}
 	takes(t, q, 2, "three")
-}
-
-// A plugin dies while a take waits for an element. The next one waits.
-func TestAWaitContinuesInTheNextPlugin(t *testing.T) {
-	t.Parallel()
-	s, before, _, move := moving(t)
-	q := must.Get(s.Queue("/q", recipes.QueueConfig{}))(t)
-	got := make(chan string)
-	go func() {
-		e, err := q.Take(ctx(t))
-		got <- fmt.Sprintf("%s %v", e.Data, err)
-	}()
-	for before.count("TakeElement") == 0 {
-		runtime.Gosched()
-	}
-	move()
-	must.Get(q.Put(ctx(t), []byte("one")))(t)
-	if got := <-got; got != "one <nil>" {
-		t.Error(got)
-	}
 }
 
 // The receipt of elements that may not have reached the host is not used for other elements: a
@@ -111,17 +76,6 @@ func TestReceiptsAreUsedAgain(t *testing.T) {
 	if names := must.Get(s.Children(ctx(t), "/q/receipts"))(t); len(names) > 2 {
 		t.Errorf("%d receipts: %q", len(names), names)
 	}
-}
-
-// A second plugin dies while it searches for what the first one has taken. The third one finds it.
-func TestASearchOutlivesAnotherPlugin(t *testing.T) {
-	t.Parallel()
-	s, before, after, move := moving(t)
-	q := filled(t, s)
-	before.loseAnswer("TakeElement", move)
-	after.refuse("TakeElement", func() error { return recipes.ErrThrottled })
-	takes(t, q, 1, "one")
-	takes(t, q, 2, "two", "three")
 }
 
 // Without another plugin the elements are lost, and the error names them.
@@ -157,39 +111,6 @@ func TestAWaitThatEndsHasTakenNothing(t *testing.T) {
 			}
 		}
 	}
-}
-
-// All deliveries of one call are resumed by the next plugin, and acknowledged by one call.
-func TestDeliveriesOfOneCallAreResumed(t *testing.T) {
-	t.Parallel()
-	s, _, after, move := moving(t)
-	q := filled(t, s)
-	all := must.Get(q.ReceiveMany(ctx(t), 5))(t)
-	if len(all) != 3 {
-		t.Fatalf("%d deliveries", len(all))
-	}
-	move()
-	must.Do(t, all[1].Return(ctx(t)))
-	must.Do(t, q.AckMany(ctx(t), all[0], all[2]))
-	if n := after.count("AcknowledgeElements") + after.count("AcknowledgeElement"); n != 1 {
-		t.Errorf("%d calls", n)
-	}
-	takes(t, q, 3, "two")
-	nothingIsKept(t, s)
-}
-
-// The plugin claims the elements and dies before it answers. DropRest gives them back.
-func TestDeliveriesWhoseAnswerIsLostAreReceivedAgain(t *testing.T) {
-	t.Parallel()
-	s, before, _, move := moving(t)
-	q := filled(t, s)
-	before.loseAnswer("ReceiveElements", move)
-	all := must.Get(q.ReceiveMany(ctx(t), 2))(t)
-	if len(all) != 2 || all[0].Attempt() != 2 || string(all[0].Element().Data) != "one" {
-		t.Errorf("%d deliveries, the first is attempt %d of %q", len(all), all[0].Attempt(), all[0].Element().Data)
-	}
-	must.Do(t, q.AckMany(ctx(t), all...))
-	takes(t, q, 3, "three")
 }
 
 // A host that does not get the answer, and stays with its plugin, gets no delivery. The plugin gives

@@ -154,17 +154,6 @@ func TestAnInterruptedCallSaysOnceThatNoServerIsReached(t *testing.T) {
 	}
 }
 
-// The loss of the session adds ErrNotHeld to a grant's error once.
-func TestNotHeldIsInTheErrorOnce(t *testing.T) {
-	both := fmt.Errorf("%w: %w", recipes.ErrNotHeld, recipes.ErrExpired)
-	for err, same := range map[error]bool{nil: true, recipes.ErrContended: true, both: true, recipes.ErrExpired: false} {
-		got := NotHeld(err)
-		if same != (got == err) || errors.Is(err, recipes.ErrSessionLost) != errors.Is(got, recipes.ErrNotHeld) {
-			t.Errorf("%v became %v", err, got)
-		}
-	}
-}
-
 // A session that is opened while the client closes does not wait for a connection that is
 // never run.
 func TestCallsOfAClosedClientAreSettled(t *testing.T) {
@@ -178,18 +167,6 @@ func TestCallsOfAClosedClientAreSettled(t *testing.T) {
 	case <-calls.Settled():
 	default:
 		t.Error("not settled")
-	}
-}
-
-// The loss of a session does not hide the plugin's answer to the call.
-func TestLossKeepsTheOutcome(t *testing.T) {
-	for _, outcome := range []error{recipes.ErrUnknownOutcome, recipes.ErrNotHeld} {
-		if err := KeepOutcome(recipes.ErrExpired, fmt.Errorf("write: %w", outcome)); !errors.Is(err, outcome) || !errors.Is(err, recipes.ErrExpired) {
-			t.Errorf("%v: %v", outcome, err)
-		}
-	}
-	if err := KeepOutcome(recipes.ErrExpired, recipes.ErrContended); err != recipes.ErrExpired {
-		t.Errorf("contended: %v", err)
 	}
 }
 

@@ -64,7 +64,6 @@ type rawHost struct {
 	sessions pb.SessionServiceClient
 	grants   pb.GrantServiceClient
 	plugin   pb.PluginServiceClient
-	commits  pb.TransactionServiceClient
 }
 
 // newRawHost returns a host of a plugin. By default, the plugin opens sessions on a server of the
@@ -84,7 +83,7 @@ func newRawHost(t *testing.T, cfg server.Config) *rawHost {
 	}
 	h.conn, h.server = serve(t, cfg)
 	h.sessions, h.grants = pb.NewSessionServiceClient(h.conn), pb.NewGrantServiceClient(h.conn)
-	h.plugin, h.commits = pb.NewPluginServiceClient(h.conn), pb.NewTransactionServiceClient(h.conn)
+	h.plugin = pb.NewPluginServiceClient(h.conn)
 	return h
 }
 

@@ -28,17 +28,6 @@ func hostOf(t *testing.T, zk *zkserver.Server, cfg server.Config) *rawHost {
 	return h
 }
 
-// joined returns the znode from the contender's Joined message.
-func (h *rawHost) joined(id string) string {
-	h.t.Helper()
-	for {
-		m := must.Get(h.stream.Recv())(h.t)
-		if j := m.GetJoined(); j.GetRequestId() == id {
-			return j.GetPlace().GetZnode()
-		}
-	}
-}
-
 func resumeOf(o *pb.Opened) *pb.Resume {
 	return &pb.Resume{Ticket: o.GetTicket(), Session: o.GetSession(), KnownContactAge: durationpb.New(0)}
 }
@@ -72,101 +61,10 @@ func (h *rawHost) dropRest() {
 	must.Get(h.sessions.DropRest(h.ctx, &pb.DropRestRequest{Session: h.session}))(h.t)
 }
 
-// A session continues in a second plugin with its hold and its place in the wait queue, and
-// nothing else.
-func TestASessionOutlivesItsPlugin(t *testing.T) {
-	for _, end := range []string{"killed", "detached"} {
-		t.Run(end, func(t *testing.T) {
-			zk := zktest.Embedded(t)
-			way := zktest.LinkTo(zk.ServeConn)
-			first := hostOf(t, zk, server.Config{Open: zookeeper.Dialer(way.Dial).Open, Resume: zookeeper.Resume})
-			opened := first.open(nil)
-			session := opened.GetSession()
-			held := must.Get(first.acquire(&pb.AcquireRequest{RequestId: "1", Path: "/held"}))(t)
-			other := must.Get(zookeeper.Open(first.ctx, recipes.SessionConfig{Servers: []string{zk.Addr()}}))(t)
-			defer other.Close(context.Background())
-			theirs := acquired(t, other, "/awaited")
-			await := func(id string) (place string) {
-				go first.acquire(&pb.AcquireRequest{RequestId: id, Path: "/awaited", Announce: true})
-				return first.joined(id)
-			}
-			place := await("2")
-			await("3") // will not be resumed
-
-			if end == "killed" {
-				way.Cut()
-			} else if _, err := first.sessions.Detach(first.ctx, &pb.DetachRequest{Session: session}); err != nil {
-				t.Fatal(err)
-			}
-			second := hostOf(t, zk, able)
-			again := second.open(resumeOf(opened))
-			if again.GetSession() != session || again.GetSessionId() != opened.GetSessionId() || string(again.GetTicket()) != string(opened.GetTicket()) {
-				t.Error("it is another session")
-			}
-			if _, err := second.acquire(&pb.AcquireRequest{RequestId: "4", Path: "/new"}); !errors.Is(err, wire.ErrResuming) || !errors.Is(err, recipes.ErrInvalid) {
-				t.Errorf("a new contender before DropRest: %v", err)
-			}
-			for range 2 { // a repeated call finds the grant of the first
-				taken, err := second.acquire(&pb.AcquireRequest{RequestId: "1", Path: "/held", Resumed: held})
-				if err != nil || taken.GetToken() != held.GetToken() || taken.GetZnode() != held.GetZnode() {
-					t.Fatalf("resumed %v: %v", taken, err)
-				}
-			}
-			if _, err := second.acquire(&pb.AcquireRequest{RequestId: "5", Path: "/held", Resumed: &pb.Grant{Znode: held.GetZnode(), Token: held.GetToken() + 1}}); !errors.Is(err, recipes.ErrRemoved) {
-				t.Errorf("another token: %v", err)
-			}
-			turn := make(chan error, 1)
-			go func() {
-				_, err := second.acquire(&pb.AcquireRequest{RequestId: "2", Path: "/awaited", Announce: true, Resumed: &pb.Grant{Znode: place}})
-				turn <- err
-			}()
-			if at := second.joined("2"); at != place {
-				t.Errorf("it waits at %s", at)
-			}
-			for range 2 {
-				must.Get(second.sessions.DropRest(second.ctx, &pb.DropRestRequest{Session: session}))(t)
-			}
-			if _, err := second.acquire(&pb.AcquireRequest{RequestId: "6", Path: "/held", Resumed: held}); !errors.Is(err, recipes.ErrInvalid) || errors.Is(err, wire.ErrResuming) {
-				t.Errorf("resumed after DropRest: %v", err)
-			}
-			line := contenders(t, other, "/awaited")
-			if len(line) != 2 || line[1].Znode != place {
-				t.Errorf("in the queue: %+v", line)
-			}
-			write := &pb.WriteRequest{Session: session, RequestId: "1", Ops: wire.ToOps([]recipes.Op{recipes.Create("/written", nil)})}
-			if _, err := second.grants.Write(second.ctx, write); err != nil {
-				t.Error(err)
-			}
-			repeated := make(chan error, 1)
-			go func() { // joins the wait of the first call
-				_, err := second.acquire(&pb.AcquireRequest{RequestId: "2", Path: "/awaited", Resumed: &pb.Grant{Znode: place}})
-				repeated <- err
-			}()
-			must.Do(t, theirs.Release(second.ctx))
-			must.Report(t, errors.Join(<-turn, <-repeated))
-			if _, err := second.grants.Release(second.ctx, &pb.ReleaseRequest{Session: session, RequestId: "1"}); err != nil {
-				t.Error(err)
-			}
-			if _, err := second.acquire(&pb.AcquireRequest{RequestId: "7", Path: "/new"}); err != nil {
-				t.Error(err)
-			}
-			if _, err := second.sessions.Close(second.ctx, &pb.CloseRequest{Session: session}); err != nil {
-				t.Error(err)
-			}
-		})
-	}
-}
-
 func acquired(t *testing.T, s recipes.Recipes, path string) recipes.Hold {
 	t.Helper()
 	l := must.Get(s.Lock(path, recipes.LockConfig{}))(t)
 	return must.Get(l.Acquire(bounded(t)))(t)
-}
-
-func contenders(t *testing.T, s recipes.Recipes, path string) []recipes.Contender {
-	t.Helper()
-	l := must.Get(s.Lock(path, recipes.LockConfig{}))(t)
-	return must.Get(l.Contenders(bounded(t)))(t)
 }
 
 func TestWhatCannotBeResumed(t *testing.T) {
@@ -264,69 +162,6 @@ func TestAFailedResumeCanBeRepeated(t *testing.T) {
 		if _, err := second.acquire(ask); err == nil || errors.Is(err, recipes.ErrInvalid) {
 			t.Errorf("an abandoned call: %v", err)
 		}
-	}
-}
-
-// The coordinator and a site continue in a second plugin that resumes them before DropRest.
-func TestATransactionIsResumed(t *testing.T) {
-	t.Parallel() // the plugin that was killed takes its time to end
-	first := startMoving(t, zktest.Embedded(t))
-	const path = "/tx"
-	begun := must.Get(first.commits.BeginTransaction(first.ctx, &pb.BeginTransactionRequest{
-		Session: first.session, Path: path, Variant: string(recipes.OwnNodes), Payload: []byte("payload"), Sites: []string{"1"}, RequestId: "1",
-	}))(t)
-	mine := must.Get(first.commits.JoinTransaction(first.ctx, &pb.JoinTransactionRequest{Session: first.session, Path: path, Site: "1"}))(t)
-	second := first.move()
-	_, err := second.commits.FinishSite(second.ctx, &pb.FinishSiteRequest{Session: second.session, Membership: mine.GetMembership()})
-	if err, _ := wire.Error(err); !errors.Is(err, recipes.ErrNoTransaction) {
-		t.Errorf("a site that was not resumed has finished: %v", err)
-	}
-	resume := func(transaction, membership string) (coordinator, site error) {
-		_, coordinator = second.commits.BeginTransaction(second.ctx, &pb.BeginTransactionRequest{Session: second.session, Path: path, Resumed: transaction, RequestId: "1"})
-		again, site := second.commits.JoinTransaction(second.ctx, &pb.JoinTransactionRequest{Session: second.session, Path: path, Site: "1", Resumed: membership})
-		if site == nil && (again.GetMembership() != membership || string(again.GetPayload()) != "payload") {
-			t.Errorf("resumed %v", again)
-		}
-		coordinator, _ = wire.Error(coordinator)
-		site, _ = wire.Error(site)
-		return coordinator, site
-	}
-	if coordinator, site := resume("another", "another/one"); !errors.Is(coordinator, recipes.ErrNoTransaction) || !errors.Is(site, recipes.ErrNoTransaction) {
-		t.Errorf("another transaction: %v, %v", coordinator, site)
-	}
-	for range 2 {
-		coordinator, site := resume(begun.GetTransaction(), mine.GetMembership())
-		must.Do(t, errors.Join(coordinator, site))
-	}
-	second.dropRest()
-	if coordinator, site := resume(begun.GetTransaction(), mine.GetMembership()); !errors.Is(coordinator, recipes.ErrInvalid) || !errors.Is(site, recipes.ErrInvalid) {
-		t.Errorf("after DropRest: %v, %v", coordinator, site)
-	}
-}
-
-// A host resumes the member by the znode that is announced.
-func TestAMemberThatWaitsIsAnnounced(t *testing.T) {
-	zk := zktest.Embedded(t)
-	h := hostOf(t, zk, able)
-	h.open(nil)
-	enter := func(id string) (*pb.AcquireResponse, error) {
-		return h.grants.Acquire(h.ctx, &pb.AcquireRequest{
-			Session: h.session, RequestId: id, Path: "/b", Announce: true,
-			Recipe: &pb.AcquireRequest_DoubleBarrier{DoubleBarrier: &pb.DoubleBarrier{Size: 2}},
-		})
-	}
-	entered := make(chan string, 1)
-	go func() {
-		r, err := enter("1")
-		if err != nil {
-			t.Error(err)
-		}
-		entered <- r.GetGrant().GetZnode()
-	}()
-	announced := h.joined("1")
-	must.Get(enter("2"))(t)
-	if znode := <-entered; znode != announced {
-		t.Errorf("announced %s, entered with %s", announced, znode)
 	}
 }
 

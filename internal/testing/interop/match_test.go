@@ -86,7 +86,6 @@ func (m *match) receive(p *peer, line string) {
 	case what == "took" && len(words) == 2:
 		m.taken[words[1]]++
 		m.took(p)
-	case what == "enters":
 	case what == "passed" && len(words) == 2:
 		if numbers[1] < 2 || m.pair.meet && numbers[1] != peersOfAMatch {
 			m.broken = append(m.broken, fmt.Sprintf("%s has passed when %d had come", p.side.name, numbers[1]))
@@ -99,13 +98,6 @@ func (m *match) receive(p *peer, line string) {
 	default:
 		m.broken = append(m.broken, line)
 	}
-}
-
-// turnsOf returns the number of turns of a side.
-func (m *match) turnsOf(side string) int {
-	m.mu.Lock()
-	defer m.mu.Unlock()
-	return m.turns[side]
 }
 
 func (m *match) answered() int {

@@ -54,12 +54,6 @@ func (m *match) side(library, recipe string) side {
 	return side{library, append(contender(m.t, library), m.server, millis, recipe, m.path, string(m.witness))}
 }
 
-// startKilled starts a peer that is killed when the test ends.
-func (m *match) startKilled(s side) {
-	p := m.start(s)
-	m.t.Cleanup(func() { _ = p.cmd.Process.Kill(); <-p.exited })
-}
-
 func (m *match) start(s side) *peer {
 	m.t.Helper()
 	cmd := exec.Command(s.command[0], s.command[1:]...)

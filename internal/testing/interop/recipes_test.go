@@ -90,24 +90,23 @@ func recipeWays(tb testing.TB, addrs []string, s setting) []way {
 		way{name: "plugin-handoff", runs: ownRuns(tb, look, addrs, s.sessions, "/peers/plugin", plugin)})
 }
 
-// TestRecipesRun runs the benchmark for a short time.
+// TestRecipesRun runs all workloads of the benchmark once, in one set of sessions: the processes of
+// the libraries and of the plugin take most of its time.
 func TestRecipesRun(t *testing.T) {
 	cfg := ensembletest.Quick(1)
 	cfg.SystemProperties = nil // as in TestPeersTakeTurns
-	addrs := ensembletest.Start(t, cfg).Addrs()
+	all := setting{sessions: permits + 1}
 	for _, s := range settings {
-		t.Run(fmt.Sprintf("%scontenders=%d", s.name, s.contenders), func(t *testing.T) {
-			s.sessions = min(s.sessions, permits+1)
-			for _, w := range recipeWays(t, addrs, s) {
-				for _, l := range s.workloads {
-					if run := w.runs[l.name]; run != nil {
-						for range 2 { // repeated, like the rounds of the benchmark
-							t.Logf("%s by %s: %.0f %s", l.name, w.name, run(t, 50*time.Millisecond), l.unit)
-						}
-					}
+		all.workloads = append(all.workloads, s.workloads...)
+	}
+	for _, w := range recipeWays(t, ensembletest.Start(t, cfg).Addrs(), all) {
+		for _, l := range all.workloads {
+			if run := w.runs[l.name]; run != nil {
+				for range 2 { // repeated, like the rounds of the benchmark
+					t.Logf("%s by %s: %.0f %s", l.name, w.name, run(t, 50*time.Millisecond), l.unit)
 				}
 			}
-		})
+		}
 	}
 }
 

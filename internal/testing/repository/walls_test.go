@@ -123,9 +123,6 @@ var walls = []struct {
 // as another client, whose znodes the recipes have not created.
 var onlyConn = []string{"recipes/zookeeper/internal/conn", "recipes/recipestest", "internal/testing/zktest"}
 
-// noNames are names that do not say what a package is for.
-var noNames = []string{"util", "utils", "common", "helper", "helpers", "misc", "shared", "base"}
-
 func TestImportsRunOneWay(t *testing.T) {
 	imports := projectImports(t)
 	for _, wall := range walls {
@@ -167,14 +164,6 @@ func TestTheProductCarriesNoTestSupport(t *testing.T) {
 			if matches(other, []string{"internal/testing/..."}) {
 				t.Errorf("%s imports %s", pkg, other)
 			}
-		}
-	}
-}
-
-func TestPackageNamesSayWhatTheyAreFor(t *testing.T) {
-	for pkg := range projectImports(t) {
-		if slices.Contains(noNames, path.Base(pkg)) {
-			t.Errorf("%s: name it after what it is for", pkg)
 		}
 	}
 }

@@ -7,20 +7,11 @@ import (
 	"github.com/zkrecipes/zkrecipes/recipes"
 )
 
-// TestSimulationOfSets simulates AcquireAll, with seeds of its own: another entry in scenarios would
-// change the scenario of every seed.
+// TestSimulationOfSets simulates AcquireAll.
 func TestSimulationOfSets(t *testing.T) {
-	for _, sc := range []scenario{
-		{name: "several locks", line: setPaths[1], paths: setPaths, begin: sets},
-		{name: "several locks through a plugin", line: setPaths[1], paths: setPaths, begin: sets, open: openThroughPlugin, hop: true},
-	} {
-		for i := range max(1, number(40, 40)/20) {
-			seed := *first + uint64(i)
-			for _, v := range simulateScenario(t, sc, seed).Violations {
-				t.Errorf("seed %d of %s: %v", seed, sc.name, v)
-			}
-		}
-	}
+	simulateEach(t, number(40, 40)/20,
+		scenario{name: "several locks", line: setPaths[1], paths: setPaths, begin: sets},
+		scenario{name: "several locks through a plugin", line: setPaths[1], paths: setPaths, begin: sets, open: openThroughPlugin, hop: true})
 }
 
 var setPaths = []string{"/set/1", "/set/2", "/set/3"}

@@ -21,14 +21,7 @@ func TestSimulationOfTheCatalog(t *testing.T) {
 			once := scenario{name: w.Name, line: catalogPath, unwrapped: true, paths: []string{catalogPath}, begin: turnsOf(w)}
 			dies := surviving(once)
 			dies.begin = twice(once.begin)
-			for _, sc := range []scenario{once, dies} {
-				for i := range max(1, number(100, 50)/50) {
-					seed := *first + uint64(i)
-					for _, v := range simulateScenario(t, sc, seed).Violations {
-						t.Errorf("seed %d of %s: %v", seed, sc.name, v)
-					}
-				}
-			}
+			simulateEach(t, number(100, 50)/50, once, dies)
 		})
 	}
 }

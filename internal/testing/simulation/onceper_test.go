@@ -11,25 +11,13 @@ import (
 	"github.com/zkrecipes/zkrecipes/recipes"
 )
 
-// TestSimulationOfPeriods simulates OncePer, with seeds of its own: another entry in scenarios would
-// change the scenario of every seed.
+// TestSimulationOfPeriods simulates OncePer.
 func TestSimulationOfPeriods(t *testing.T) {
 	worked := 0
-	for _, sc := range []scenario{
-		{name: "once per period", line: oncePath, paths: []string{oncePath}, begin: periods},
-		{name: "once per period through a plugin", line: oncePath, paths: []string{oncePath}, begin: periods, open: openThroughPlugin, hop: true},
-	} {
-		for i := range max(1, number(40, 40)/20) {
-			seed := *first + uint64(i)
-			r := simulateScenario(t, sc, seed)
-			for _, v := range r.Violations {
-				t.Errorf("seed %d of %s: %v", seed, sc.name, v)
-			}
-			if len(r.Violations) > 0 && testing.Verbose() {
-				t.Logf("trace of seed %d of %s:\n%s", seed, sc.name, r.Trace)
-			}
-			worked += r.Faults["a turn of a period"]
-		}
+	for _, r := range simulateEach(t, number(40, 40)/20,
+		scenario{name: "once per period", line: oncePath, paths: []string{oncePath}, begin: periods},
+		scenario{name: "once per period through a plugin", line: oncePath, paths: []string{oncePath}, begin: periods, open: openThroughPlugin, hop: true}) {
+		worked += r.Faults["a turn of a period"]
 	}
 	if worked == 0 {
 		t.Error("no turn was due")

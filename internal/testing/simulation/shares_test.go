@@ -10,27 +10,14 @@ import (
 	"github.com/zkrecipes/zkrecipes/recipes"
 )
 
-// TestSimulationOfShares simulates shares, with seeds of its own: another entry in scenarios would
-// change the scenario of every seed.
+// TestSimulationOfShares simulates shares.
 func TestSimulationOfShares(t *testing.T) {
 	paths := sharePaths()
-	for _, sc := range []scenario{
-		{name: "shares", paths: paths, begin: shares},
+	simulateEach(t, number(40, 40)/20, // a run takes twice as long as those of other scenarios
+		scenario{name: "shares", paths: paths, begin: shares},
 		// The operator deletes candidates, and not numbers: see scenarios.
-		{name: "shares whose assigners are deleted", paths: paths, begin: shares, line: sharesPath + "/assigner", unwrapped: true},
-		{name: "shares through a plugin", paths: paths, begin: shares, open: openThroughPlugin, hop: true},
-	} {
-		for i := range max(1, number(40, 40)/20) { // a run takes twice as long as those of other scenarios
-			seed := *first + uint64(i)
-			r := simulateScenario(t, sc, seed)
-			for _, v := range r.Violations {
-				t.Errorf("seed %d of %s: %v", seed, sc.name, v)
-			}
-			if len(r.Violations) > 0 && testing.Verbose() {
-				t.Logf("trace of seed %d of %s:\n%s", seed, sc.name, r.Trace)
-			}
-		}
-	}
+		scenario{name: "shares whose assigners are deleted", paths: paths, begin: shares, line: sharesPath + "/assigner", unwrapped: true},
+		scenario{name: "shares through a plugin", paths: paths, begin: shares, open: openThroughPlugin, hop: true})
 }
 
 func sharePaths() (paths []string) {

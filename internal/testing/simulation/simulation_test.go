@@ -36,6 +36,25 @@ func simulate(t *testing.T, seed uint64) Report {
 	return simulateScenario(t, sc, seed)
 }
 
+// simulateEach simulates n seeds of each scenario, and reports each violation. It is for scenarios that
+// have seeds of their own: another entry in scenarios would change the scenario of every seed.
+func simulateEach(t *testing.T, n int, all ...scenario) (reports []Report) {
+	t.Helper()
+	for _, sc := range all {
+		for i := range max(1, n) {
+			r := simulateScenario(t, sc, *first+uint64(i))
+			for _, v := range r.Violations {
+				t.Errorf("seed %d of %s: %v", r.Seed, sc.name, v)
+			}
+			if len(r.Violations) > 0 && testing.Verbose() {
+				t.Logf("trace of seed %d of %s:\n%s", r.Seed, sc.name, r.Trace)
+			}
+			reports = append(reports, r)
+		}
+	}
+	return reports
+}
+
 func simulateScenario(t *testing.T, sc scenario, seed uint64) (r Report) {
 	defer runtime.GOMAXPROCS(runtime.GOMAXPROCS(1))
 	runtime.GC()

@@ -8,21 +8,12 @@ import (
 	"github.com/zkrecipes/zkrecipes/recipes"
 )
 
-// TestSimulationOfSlots simulates slots. It is a test of its own, because another entry in
-// scenarios would change the scenario of every seed. .ci/simulate runs it by the beginning of its
-// name.
+// TestSimulationOfSlots simulates slots. .ci/simulate runs it by the beginning of its name.
 func TestSimulationOfSlots(t *testing.T) {
 	sc := scenario{name: "slots", line: slotsPath, unwrapped: true, paths: []string{"/slots/0", "/slots/1"}, begin: slots}
 	dies := surviving(sc)
 	dies.begin = twice(slots)
-	for _, sc := range []scenario{sc, dies} {
-		for i := range max(1, number(100, 50)/10) { // about as many as the other scenarios have in TestSimulation
-			seed := *first + uint64(i)
-			for _, v := range simulateScenario(t, sc, seed).Violations {
-				t.Errorf("seed %d of %s: %v", seed, sc.name, v)
-			}
-		}
-	}
+	simulateEach(t, number(100, 50)/10, sc, dies) // about as many as the other scenarios have in TestSimulation
 }
 
 const (
