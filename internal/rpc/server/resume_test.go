@@ -28,17 +28,6 @@ func hostOf(t *testing.T, zk *zkserver.Server, cfg server.Config) *rawHost {
 	return h
 }
 
-// joined returns the znode from the contender's Joined message.
-func (h *rawHost) joined(id string) string {
-	h.t.Helper()
-	for {
-		m := must.Get(h.stream.Recv())(h.t)
-		if j := m.GetJoined(); j.GetRequestId() == id {
-			return j.GetPlace().GetZnode()
-		}
-	}
-}
-
 func resumeOf(o *pb.Opened) *pb.Resume {
 	return &pb.Resume{Ticket: o.GetTicket(), Session: o.GetSession(), KnownContactAge: durationpb.New(0)}
 }
@@ -86,12 +75,11 @@ func TestASessionOutlivesItsPlugin(t *testing.T) {
 			other := must.Get(zookeeper.Open(first.ctx, recipes.SessionConfig{Servers: []string{zk.Addr()}}))(t)
 			defer other.Close(context.Background())
 			theirs := acquired(t, other, "/awaited")
-			await := func(id string) (place string) {
-				go first.acquire(&pb.AcquireRequest{RequestId: id, Path: "/awaited", Announce: true})
-				return first.joined(id)
+			await := func(h *rawHost, id string, resumed *pb.Grant) (place string, answered <-chan answer) {
+				return h.announced(&pb.AcquireRequest{RequestId: id, Path: "/awaited", Resumed: resumed, Recipe: &pb.AcquireRequest_Lock{}})
 			}
-			place := await("2")
-			await("3") // will not be resumed
+			place, _ := await(first, "2", nil)
+			await(first, "3", nil) // will not be resumed
 
 			if end == "killed" {
 				way.Cut()
@@ -115,12 +103,8 @@ func TestASessionOutlivesItsPlugin(t *testing.T) {
 			if _, err := second.acquire(&pb.AcquireRequest{RequestId: "5", Path: "/held", Resumed: &pb.Grant{Znode: held.GetZnode(), Token: held.GetToken() + 1}}); !errors.Is(err, recipes.ErrRemoved) {
 				t.Errorf("another token: %v", err)
 			}
-			turn := make(chan error, 1)
-			go func() {
-				_, err := second.acquire(&pb.AcquireRequest{RequestId: "2", Path: "/awaited", Announce: true, Resumed: &pb.Grant{Znode: place}})
-				turn <- err
-			}()
-			if at := second.joined("2"); at != place {
+			at, granted := await(second, "2", &pb.Grant{Znode: place})
+			if at != place {
 				t.Errorf("it waits at %s", at)
 			}
 			for range 2 {
@@ -143,7 +127,7 @@ func TestASessionOutlivesItsPlugin(t *testing.T) {
 				repeated <- err
 			}()
 			must.Do(t, theirs.Release(second.ctx))
-			must.Report(t, errors.Join(<-turn, <-repeated))
+			must.Report(t, errors.Join((<-granted).err, <-repeated))
 			if _, err := second.grants.Release(second.ctx, &pb.ReleaseRequest{Session: session, RequestId: "1"}); err != nil {
 				t.Error(err)
 			}
@@ -309,24 +293,16 @@ func TestAMemberThatWaitsIsAnnounced(t *testing.T) {
 	zk := zktest.Embedded(t)
 	h := hostOf(t, zk, able)
 	h.open(nil)
-	enter := func(id string) (*pb.AcquireResponse, error) {
-		return h.grants.Acquire(h.ctx, &pb.AcquireRequest{
-			Session: h.session, RequestId: id, Path: "/b", Announce: true,
+	entering := func(id string) *pb.AcquireRequest {
+		return &pb.AcquireRequest{
+			Session: h.session, RequestId: id, Path: "/b",
 			Recipe: &pb.AcquireRequest_DoubleBarrier{DoubleBarrier: &pb.DoubleBarrier{Size: 2}},
-		})
-	}
-	entered := make(chan string, 1)
-	go func() {
-		r, err := enter("1")
-		if err != nil {
-			t.Error(err)
 		}
-		entered <- r.GetGrant().GetZnode()
-	}()
-	announced := h.joined("1")
-	must.Get(enter("2"))(t)
-	if znode := <-entered; znode != announced {
-		t.Errorf("announced %s, entered with %s", announced, znode)
+	}
+	announced, entered := h.announced(entering("1"))
+	must.Get(h.grants.Acquire(h.ctx, entering("2")))(t)
+	if a := <-entered; a.err != nil || a.GetGrant().GetZnode() != announced {
+		t.Errorf("announced %s, entered with %v, %v", announced, a.GetGrant(), a.err)
 	}
 }
 
