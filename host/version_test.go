@@ -171,7 +171,7 @@ func additions() []grpc.ServerOption {
 func addToAnswer(ctx context.Context, r any, _ *grpc.UnaryServerInfo, handle grpc.UnaryHandler) (any, error) {
 	answer, err := handle(ctx, r)
 	if err != nil {
-		return nil, addReason(err)
+		return nil, addReason(wire.ToStatus(err))
 	}
 	addField(answer)
 	return answer, nil
