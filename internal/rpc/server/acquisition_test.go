@@ -21,10 +21,10 @@ import (
 // requestOf returns a request for a new grant.
 func requestOf(id string) *pb.AcquireRequest { return &pb.AcquireRequest{RequestId: id} }
 
-// An acquirer waits for a grant, whatever the request.
-type acquirer = func(ctx context.Context, joined func(recipes.Place)) (*grant, error)
+// An acquireStub waits for a grant, whatever the request.
+type acquireStub = func(ctx context.Context, joined func(recipes.Place)) (*grant, error)
 
-func (a *acquisitions) callWith(ctx context.Context, r *pb.AcquireRequest, acquire acquirer) (*acquisition, error) {
+func (a *acquisitions) callWith(ctx context.Context, r *pb.AcquireRequest, acquire acquireStub) (*acquisition, error) {
 	return a.call(ctx, target{session: a.ss}, r, func(ctx context.Context, _ target, _ *pb.AcquireRequest, joined func(recipes.Place)) (*grant, error) {
 		return acquire(ctx, joined)
 	})
@@ -115,11 +115,11 @@ func TestARetriedResumeIsNotCountedAsEnded(t *testing.T) {
 func TestGrantOfACancelledCallerIsReleased(t *testing.T) {
 	for _, tt := range []struct {
 		name string
-		// run makes calls. allow makes the acquirer succeed.
-		run  func(t *testing.T, ts *acquisitions, ask acquirer, allow func())
+		// run makes calls. allow makes the acquireStub succeed.
+		run  func(t *testing.T, ts *acquisitions, ask acquireStub, allow func())
 		back int32
 	}{
-		{"gone when it is granted", func(t *testing.T, ts *acquisitions, ask acquirer, allow func()) {
+		{"gone when it is granted", func(t *testing.T, ts *acquisitions, ask acquireStub, allow func()) {
 			ctx, cancel := context.WithCancel(t.Context())
 			_, err := ts.callWith(ctx, requestOf("it"), func(c context.Context, joined func(recipes.Place)) (*grant, error) {
 				allow()
@@ -130,7 +130,7 @@ func TestGrantOfACancelledCallerIsReleased(t *testing.T) {
 				t.Errorf("the call returned %v", err)
 			}
 		}, 1},
-		{"gone before it is granted", func(t *testing.T, ts *acquisitions, ask acquirer, allow func()) {
+		{"gone before it is granted", func(t *testing.T, ts *acquisitions, ask acquireStub, allow func()) {
 			ctx, cancel := context.WithCancel(t.Context())
 			cancel()
 			allow()
@@ -142,13 +142,13 @@ func TestGrantOfACancelledCallerIsReleased(t *testing.T) {
 				t.Errorf("the call returned %v", err)
 			}
 		}, 1},
-		{"there", func(t *testing.T, ts *acquisitions, ask acquirer, allow func()) {
+		{"there", func(t *testing.T, ts *acquisitions, ask acquireStub, allow func()) {
 			allow()
 			if _, err := ts.callWith(t.Context(), requestOf("it"), ask); err != nil {
 				t.Error(err)
 			}
 		}, 0},
-		{"the second of two gone", func(t *testing.T, ts *acquisitions, ask acquirer, allow func()) {
+		{"the second of two gone", func(t *testing.T, ts *acquisitions, ask acquireStub, allow func()) {
 			stays := make(chan error)
 			go func() { _, err := ts.callWith(t.Context(), requestOf("it"), ask); stays <- err }()
 			synctest.Wait()
@@ -160,7 +160,7 @@ func TestGrantOfACancelledCallerIsReleased(t *testing.T) {
 			allow()
 			must.Report(t, <-stays)
 		}, 0},
-		{"the first of two gone", func(t *testing.T, ts *acquisitions, ask acquirer, allow func()) {
+		{"the first of two gone", func(t *testing.T, ts *acquisitions, ask acquireStub, allow func()) {
 			ctx, cancel := context.WithCancel(t.Context())
 			leaves, stays := make(chan error, 1), make(chan error, 1)
 			go func() { _, err := ts.callWith(ctx, requestOf("it"), ask); leaves <- err }()
@@ -204,8 +204,8 @@ func TestGrantOfACancelledCallerIsReleased(t *testing.T) {
 	}
 }
 
-// askedOnce is the acquirer of a repeated call, which must not run.
-func askedOnce(t *testing.T) acquirer {
+// askedOnce is the acquireStub of a repeated call, which must not run.
+func askedOnce(t *testing.T) acquireStub {
 	return func(context.Context, func(recipes.Place)) (*grant, error) {
 		t.Error("a repeated call ran again")
 		return nil, recipes.ErrUnsupported
@@ -266,7 +266,7 @@ func TestAbandonAfterTheEndChangesNothing(t *testing.T) {
 	}
 }
 
-// An acquirer's result counts even if the session ends at the same time.
+// An acquireStub's result counts even if the session ends at the same time.
 func TestAnswerOutlivesTheSession(t *testing.T) {
 	ctx, cancel := context.WithCancelCause(t.Context())
 	ts := newAcquisitions(&session{ctx: ctx}, 1)
