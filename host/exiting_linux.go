@@ -28,11 +28,11 @@ func exiting(pid int) (yes, known bool) {
 	if err != nil {
 		return false, false
 	}
-	return saysExiting(stat)
+	return parseExiting(stat)
 }
 
-// saysExiting reads /proc/PID/stat. known is false on a system that emulates Linux.
-func saysExiting(stat []byte) (yes, known bool) {
+// parseExiting reads /proc/PID/stat. known is false on a system that emulates Linux.
+func parseExiting(stat []byte) (yes, known bool) {
 	// The process name, in parentheses, can contain spaces and parentheses.
 	fields := bytes.Fields(stat[bytes.LastIndexByte(stat, ')')+1:])
 	const state, flags = 0, 6

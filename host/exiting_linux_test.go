@@ -53,7 +53,7 @@ func TestProcStatOfAnExitingProcess(t *testing.T) {
 		{"7 (sleep) S 1", false, false},
 		{"", false, false},
 	} {
-		if yes, known := saysExiting([]byte(tt.stat)); yes != tt.yes || known != tt.known {
+		if yes, known := parseExiting([]byte(tt.stat)); yes != tt.yes || known != tt.known {
 			t.Errorf("%q: exiting %v, known %v", tt.stat, yes, known)
 		}
 	}

@@ -100,13 +100,13 @@ func (p *process) Start(context.Context) error {
 		_ = sanitise(p.cleanEnd, p.stderr, &p.tail)
 		_ = p.cleanEnd.Close()
 	})
-	p.tasks.Go(func() { p.wait(read) })
+	p.tasks.Go(func() { p.reap(read) })
 	return nil
 }
 
-// wait waits for the process to exit, drains its pipes for a bounded time and closes them.
+// reap waits for the process to exit, drains its pipes for a bounded time and closes them.
 // Without the close, a pipe would be read until the process's children have exited too.
-func (p *process) wait(read <-chan struct{}) {
+func (p *process) reap(read <-chan struct{}) {
 	p.err = p.cmd.Wait()
 	drain := time.NewTimer(drainTimeout)
 	defer drain.Stop()

@@ -268,7 +268,7 @@ func (s *Supervisor) restart(b *backoff, err error, atOnce bool) *Plugin {
 			next = b.next()
 		}
 		s.report(Change{Err: err, Next: next})
-		p, waited := s.rest(next)
+		p, waited := s.backOff(next)
 		if p != nil || !waited {
 			return p
 		}
@@ -283,9 +283,9 @@ func (s *Supervisor) restart(b *backoff, err error, atOnce bool) *Plugin {
 	}
 }
 
-// rest waits for d before a restart. It returns early with the plugin of an upgrade, or with
+// backOff waits for d before a restart. It returns early with the plugin of an upgrade, or with
 // nil after Close. waited reports that d has passed.
-func (s *Supervisor) rest(d time.Duration) (p *Plugin, waited bool) {
+func (s *Supervisor) backOff(d time.Duration) (p *Plugin, waited bool) {
 	wait := time.NewTimer(d)
 	defer wait.Stop()
 	for {

@@ -106,9 +106,9 @@ func (s *Supervisor) Upgrade(ctx context.Context, cfg UpgradeConfig) error {
 	if u.plugin, err = launchFor(starting, cfg.Plugin, s.client); err != nil {
 		return notUpgraded(err)
 	}
-	a := upgraded{err: s.try(starting, u), ends: u.plugin}
+	a := upgraded{err: s.tryPlugin(starting, u), ends: u.plugin}
 	if a.err == nil {
-		a = s.hand(u)
+		a = s.handOver(u)
 	}
 	if a.ends != nil {
 		err = a.ends.Close(context.WithoutCancel(ctx))
@@ -124,8 +124,8 @@ func (s *Supervisor) Upgrade(ctx context.Context, cfg UpgradeConfig) error {
 	return nil
 }
 
-// try checks that the new plugin reaches ZooKeeper, before any session depends on it.
-func (s *Supervisor) try(ctx context.Context, u *upgrade) error {
+// tryPlugin checks that the new plugin reaches ZooKeeper, before any session depends on it.
+func (s *Supervisor) tryPlugin(ctx context.Context, u *upgrade) error {
 	old := s.Plugin()
 	if u.cfg.LoseSessions || old == nil || !old.resumes() || !u.plugin.resumes() {
 		return nil
@@ -181,7 +181,7 @@ type trial struct {
 	lost   error // why sessions were lost
 }
 
-func (t *trial) wait(moved func(context.Context) error) {
+func (t *trial) await(moved func(context.Context) error) {
 	err := moved(context.Background()) // returns at the latest when Close ends the sessions
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -218,8 +218,8 @@ func (t *trial) result(ctx context.Context) error {
 	return nil
 }
 
-// hand passes an upgrade to run and waits for its result.
-func (s *Supervisor) hand(u *upgrade) upgraded {
+// handOver passes an upgrade to run and waits for its result.
+func (s *Supervisor) handOver(u *upgrade) upgraded {
 	select {
 	case s.upgrades <- u:
 		return <-u.answer
@@ -252,7 +252,7 @@ func (s *Supervisor) replace(old *Plugin, u *upgrade) *Plugin {
 	var moved func(context.Context) error
 	if a.err = s.allows(u, old); a.err == nil && old != nil {
 		if old.resumes() && u.plugin.resumes() {
-			moved, a.err = s.vacate(old, u)
+			moved, a.err = s.detachSessions(old, u)
 		} else {
 			a.ends = old
 		}
@@ -272,16 +272,16 @@ func (s *Supervisor) replace(old *Plugin, u *upgrade) *Plugin {
 	s.set(u.plugin, nil)
 	s.mu.Unlock()
 	if t := a.trial; t != nil {
-		s.upgrading.Go(func() { t.wait(moved) }) // Upgrade has not returned, so the count is not 0
+		s.upgrading.Go(func() { t.await(moved) }) // Upgrade has not returned, so the count is not 0
 	}
 	u.answer <- a
 	s.call(Change{Plugin: u.plugin})
 	return u.plugin
 }
 
-// vacate makes old detach from its sessions, and waits for its exit. On error nothing has
+// detachSessions makes old detach from its sessions, and waits for its exit. On error nothing has
 // changed.
-func (s *Supervisor) vacate(old *Plugin, u *upgrade) (moved func(context.Context) error, err error) {
+func (s *Supervisor) detachSessions(old *Plugin, u *upgrade) (moved func(context.Context) error, err error) {
 	old.link.Pause(u.ctx, s.pause)
 	select {
 	case <-u.plugin.peer.gone():

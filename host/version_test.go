@@ -68,7 +68,7 @@ func knowsOnlyLocks(ctx context.Context, r any, _ *grpc.UnaryServerInfo, handle 
 		m.SetUnknown(protowire.AppendBytes(protowire.AppendTag(nil, recipe.Number(), protowire.BytesType), nil))
 	}
 	answer, err := handle(ctx, r)
-	return answer, wire.ToStatus(err, nil)
+	return answer, wire.ToStatus(err)
 }
 
 // serveUnary is a current plugin without connections for calls.
@@ -171,7 +171,7 @@ func additions() []grpc.ServerOption {
 func addToAnswer(ctx context.Context, r any, _ *grpc.UnaryServerInfo, handle grpc.UnaryHandler) (any, error) {
 	answer, err := handle(ctx, r)
 	if err != nil {
-		return nil, addReason(err)
+		return nil, addReason(wire.ToStatus(err))
 	}
 	addField(answer)
 	return answer, nil

@@ -88,7 +88,7 @@ func TestPluginThatBreaksTheRulesIsGivenUp(t *testing.T) {
 		m.ProtoReflect().SetUnknown(b)
 		return m
 	}
-	refusal := wire.ToStatus(recipes.ErrInvalid, nil)
+	refusal := wire.ToStatus(recipes.ErrInvalid)
 	for name, test := range map[string]struct {
 		says []*pb.CarryResponse // after the first call
 		ends error

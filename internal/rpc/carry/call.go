@@ -51,16 +51,16 @@ func (cs *Calls) invoke(ctx context.Context, h stats.Handler, most int, method s
 	if h == nil {
 		return cs.do(ctx, m, out), true
 	}
-	ctx, end := begin(ctx, h, method, payload)
+	ctx, end := reportBegin(ctx, h, method, payload)
 	m.Metadata, _ = toMetadata(ctx)
 	err = cs.do(ctx, m, out)
 	end(out, err)
 	return err, true
 }
 
-// begin reports to h that a call begins, as gRPC does. The returned function reports that the
+// reportBegin reports to h that a call begins, as gRPC does. The returned function reports that the
 // call has ended.
-func begin(ctx context.Context, h stats.Handler, method string, payload []byte) (context.Context, func(proto.Message, error)) {
+func reportBegin(ctx context.Context, h stats.Handler, method string, payload []byte) (context.Context, func(proto.Message, error)) {
 	ctx = h.TagRPC(ctx, &stats.RPCTagInfo{FullMethodName: method, FailFast: true})
 	began := time.Now()
 	h.HandleRPC(ctx, &stats.Begin{Client: true, BeginTime: began, FailFast: true})
@@ -83,7 +83,7 @@ func (u UnsentError) Unwrap() error { return u.Err }
 // do sends a call that has a reserved place, and waits for the answer.
 func (cs *Calls) do(ctx context.Context, m *pb.Call, reply proto.Message) error {
 	m.Timeout = toTimeout(ctx)
-	read, _ := ctx.Value(earlyKey{}).(func([]byte))
+	read := reader(ctx)
 	m.Early = read != nil
 	c := cs.send(m)
 	if c == nil {
@@ -94,7 +94,7 @@ func (cs *Calls) do(ctx context.Context, m *pb.Call, reply proto.Message) error 
 		case <-c.done:
 			answered = true
 		case <-c.part:
-			read(cs.soFar(c))
+			readPart(read, cs.soFar(c), reply)
 		case <-ctx.Done():
 			select {
 			case <-c.done: // both have happened: return the answer
@@ -112,7 +112,7 @@ func (cs *Calls) do(ctx context.Context, m *pb.Call, reply proto.Message) error 
 	if err != nil {
 		select {
 		case <-c.part: // the answer has failed, and does not contain the part
-			read(payload)
+			readPart(read, payload, reply)
 		default:
 		}
 	}
@@ -250,13 +250,13 @@ func (cs *Calls) batch() (m *pb.CarryRequest, any bool) {
 	m = &cs.message
 	m.Calls = append(m.Calls[:0], w.calls[:n]...)
 	m.Cancels = append(m.Cancels[:0], w.cancels[:cancels]...)
-	w.calls, w.cancels = without(w.calls, n), without(w.cancels, cancels)
+	w.calls, w.cancels = dropFirst(w.calls, n), dropFirst(w.cancels, cancels)
 	return m, n+cancels > 0
 }
 
-// without removes the first n elements of a queue. It keeps the capacity for reuse, unless
+// dropFirst removes the first n elements of a queue. It keeps the capacity for reuse, unless
 // that is large.
-func without[T any](waiting []T, n int) []T {
+func dropFirst[T any](waiting []T, n int) []T {
 	left := copy(waiting, waiting[n:])
 	clear(waiting[left:])
 	if left == 0 && cap(waiting) > 64 {

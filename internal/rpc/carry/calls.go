@@ -57,7 +57,7 @@ func newCalls(c *Conn) *Calls {
 		Mu: &cs.mu, Next: cs.batch, Sent: cs.sent, Rest: cs.rest,
 		Send: func(m *pb.CarryRequest) error { return cs.framed.send(m) },
 	}
-	cs.options = []grpc.CallOption{grpc.StaticMethod(), carried{by: cs}}
+	cs.options = []grpc.CallOption{grpc.StaticMethod(), carried{calls: cs}}
 	return cs
 }
 

@@ -43,7 +43,7 @@ func (d *Dispatcher) ServeConn(ctx context.Context, conn net.Conn) {
 	f := newFramed(conn, int(d.limits.GetMessage()))
 	err := d.serve(context.WithoutCancel(ctx), f)
 	if errors.Is(err, recipes.ErrInvalid) || errors.Is(err, recipes.ErrLimit) {
-		_ = f.send(&pb.CarryResponse{Status: toStatus(wire.ToStatus(err, nil))})
+		_ = f.send(&pb.CarryResponse{Status: toStatus(wire.ToStatus(err))})
 	}
 }
 
@@ -56,7 +56,7 @@ func (d *Dispatcher) serve(ctx context.Context, f *framed) error {
 	ctx, cancel := context.WithCancel(ctx)
 	c := &carrier{Dispatcher: d, ctx: ctx, calls: make(map[uint64]context.CancelFunc)}
 	c.out = newOutbox(f, c.workers.running.Go)
-	defer c.workers.wait()
+	defer c.workers.finish()
 	defer cancel()
 	for {
 		m := new(pb.CarryRequest)
@@ -66,7 +66,7 @@ func (d *Dispatcher) serve(ctx context.Context, f *framed) error {
 		if err := c.take(m); err != nil {
 			return err
 		}
-		c.out.wait()
+		c.out.awaitSpace()
 	}
 }
 
@@ -121,7 +121,7 @@ func (t task) run() {
 	id, payload := call.GetId(), len(call.GetPayload())
 	var early *running
 	if call.GetEarly() {
-		early = &running{id: id, carrier: c}
+		early = c.inParts(id)
 		ctx = context.WithValue(ctx, earlyKey{}, early)
 	}
 	a := &pb.Answer{Id: id}
@@ -162,57 +162,6 @@ func (c *carrier) cancel(id uint64) error {
 	return nil
 }
 
-// earlyKey is the context key of a func([]byte) in a host's call, and of a *running in the
-// plugin's.
-type earlyKey struct{}
-
-// WithEarly makes a call pass the early parts of its response message to read, in its
-// caller's goroutine, while the call continues. A call that is not carried never calls read.
-func WithEarly(ctx context.Context, read func([]byte)) context.Context {
-	return context.WithValue(ctx, earlyKey{}, read)
-}
-
-// Early returns a function by which a service sends a part of the response message before it
-// returns the whole message. The host gets both merged. Early returns nil if the host reads
-// no parts. After the end of the call the function does nothing.
-func Early(ctx context.Context) func(proto.Message) {
-	if r, ok := ctx.Value(earlyKey{}).(*running); ok {
-		return r.early
-	}
-	return nil
-}
-
-// running is a call whose host reads early parts.
-type running struct {
-	id      uint64
-	carrier *carrier
-
-	mu    sync.Mutex
-	ended bool
-}
-
-func (r *running) early(m proto.Message) {
-	payload, err := proto.Marshal(m)
-	if err != nil || len(payload) > part { // the whole message fails too, or contains it
-		return
-	}
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	if c := r.carrier; !r.ended { // the call continues, so put sends at most one message itself
-		c.out.put(&pb.Answer{Id: r.id, Payload: payload, More: true}, 1)
-	}
-}
-
-// end makes early do nothing. It is called before the answer is sent.
-func (r *running) end() {
-	if r == nil {
-		return
-	}
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	r.ended = true
-}
-
 // maxWorkers bounds the goroutines that are kept for the next calls.
 const maxWorkers = 16
 
@@ -248,14 +197,14 @@ func (w *workers) work(t task) {
 		if next == nil {
 			next = make(chan task, 1)
 		}
-		if !w.rest(next) {
+		if !w.offerForReuse(next) {
 			return
 		}
 	}
 }
 
-// rest offers the worker to do for the next call, unless enough workers are idle.
-func (w *workers) rest(next chan task) bool {
+// offerForReuse offers the worker to do for the next call, unless enough workers are idle.
+func (w *workers) offerForReuse(next chan task) bool {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	if w.over || len(w.idle) == maxWorkers {
@@ -265,8 +214,8 @@ func (w *workers) rest(next chan task) bool {
 	return true
 }
 
-// wait waits for the running calls. The caller makes no more.
-func (w *workers) wait() {
+// finish waits for the running calls. The caller makes no more.
+func (w *workers) finish() {
 	w.mu.Lock()
 	w.over = true
 	for _, next := range w.idle {
@@ -303,7 +252,7 @@ type method struct {
 
 // NewDispatcher returns a Dispatcher without services. Register them before it serves.
 func NewDispatcher(cfg Config) *Dispatcher {
-	return &Dispatcher{cfg: cfg, limits: within(cfg.Message), methods: make(map[string]method)}
+	return &Dispatcher{cfg: cfg, limits: limitsFor(cfg.Message), methods: make(map[string]method)}
 }
 
 // RegisterService adds a service. It implements grpc.ServiceRegistrar.

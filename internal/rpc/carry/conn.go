@@ -46,6 +46,7 @@ import (
 
 	"google.golang.org/grpc"
 	"google.golang.org/grpc/stats"
+	"google.golang.org/protobuf/proto"
 )
 
 // Conn sends unary calls over a second connection, which is for calls alone. Streams use gRPC, and
@@ -113,7 +114,7 @@ func (c *Conn) leave(cs *Calls) {
 // carried is a call option that makes DialOption's interceptor carry the call.
 type carried struct {
 	grpc.EmptyCallOption
-	by *Calls
+	calls *Calls
 }
 
 // Invoke implements grpc.ClientConnInterface. gRPC makes a call that has other
@@ -122,7 +123,11 @@ func (c *Conn) Invoke(ctx context.Context, method string, request, reply any, op
 	if cs := c.carrying(); cs != nil && onlyStatic(options) {
 		options = cs.options[1-min(len(options), 1):] // the first is gRPC's StaticMethod
 	}
-	return c.ClientConnInterface.Invoke(ctx, method, request, reply, options...)
+	err := c.ClientConnInterface.Invoke(ctx, method, request, reply, options...)
+	if read := reader(ctx); read != nil && err == nil {
+		read(reply.(proto.Message))
+	}
+	return err
 }
 
 func onlyStatic(options []grpc.CallOption) bool {
@@ -135,8 +140,9 @@ func onlyStatic(options []grpc.CallOption) bool {
 }
 
 // DialOption makes a connection carry the calls of a Conn. It replaces gRPC's transport
-// behind the interceptors that were given before it. h, which may be nil, gets what gRPC
-// would report to a stats handler.
+// behind the interceptors that were given before it. A call that is not carried is a unary gRPC
+// call, or PluginService.Call if it has early parts. h, which may be nil, gets what gRPC would
+// report to a stats handler.
 func DialOption(h stats.Handler) grpc.DialOption {
 	return grpc.WithChainUnaryInterceptor(func(ctx context.Context, method string, request, reply any, cc *grpc.ClientConn,
 		invoke grpc.UnaryInvoker, options ...grpc.CallOption) error {
@@ -145,7 +151,7 @@ func DialOption(h stats.Handler) grpc.DialOption {
 		for _, o := range options {
 			switch o := o.(type) {
 			case carried:
-				cs = o.by
+				cs = o.calls
 			case grpc.MaxSendMsgSizeCallOption: // the connection's
 				most = o.MaxSendMsgSize
 			}
@@ -154,6 +160,9 @@ func DialOption(h stats.Handler) grpc.DialOption {
 			if err, carried := cs.invoke(ctx, h, most, method, request, reply); carried {
 				return err
 			}
+		}
+		if reader(ctx) != nil {
+			return invokeInParts(ctx, cc, method, request, reply, options...)
 		}
 		return invoke(ctx, method, request, reply, cc, options...)
 	})

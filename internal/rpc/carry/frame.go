@@ -210,8 +210,8 @@ const answerOverhead = 256
 // metadata. A call that has more is made by gRPC.
 const overhead = 2 << 10
 
-// within returns the limits of a plugin that accepts messages of that size.
-func within(message int) *pb.Limits {
+// limitsFor returns the limits of a plugin that accepts messages of that size.
+func limitsFor(message int) *pb.Limits {
 	message = min(maxMessage, cmp.Or(message, maxMessage))
 	return &pb.Limits{Calls: MaxCalls, Bytes: MaxBytes, Payload: uint32(max(0, min(MaxPayload, message-overhead))), Message: uint32(message)}
 }

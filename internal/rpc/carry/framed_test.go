@@ -203,7 +203,7 @@ func TestLastMessageIsReadThoughAWriteHasFailed(t *testing.T) {
 		if _, err := f.Recv(); err != nil {
 			return err
 		}
-		b, _ := proto.Marshal(status.Convert(wire.ToStatus(recipes.ErrInvalid, nil)).Proto())
+		b, _ := proto.Marshal(status.Convert(wire.ToStatus(recipes.ErrInvalid)).Proto())
 		_ = f.Send(&pb.CarryResponse{Status: b})
 		_ = f.conn.Close()
 		close(left)

@@ -69,7 +69,7 @@ func FuzzPlugin(f *testing.F) {
 			}
 			before := c.last
 			err := c.take(&m)
-			c.workers.wait()
+			c.workers.finish()
 			c.workers.over = false
 			for _, call := range m.GetCalls() {
 				if call.GetId() > before && call.GetId() <= c.last {
@@ -114,7 +114,7 @@ func FuzzHost(f *testing.F) {
 	f.Fuzz(func(t *testing.T, b []byte) {
 		cs := newCalls(New(nil, nil))
 		cs.framed = sink(func(*pb.CarryResponse) {})
-		cs.limits = within(0)
+		cs.limits = limitsFor(0)
 		var waiting []*call
 		for range 3 {
 			if !cs.reserve(0) {
@@ -219,9 +219,9 @@ func TestACallThatContinuesSendsNoAnswersOfOthers(t *testing.T) {
 				<-continues
 			}
 		}), c.workers.running.Go)
-		(&running{id: 1, carrier: c}).early(&pb.Answer{})
+		c.inParts(1).early(&pb.Answer{})
 		close(continues)
-		c.workers.wait()
+		c.workers.finish()
 		if !slices.Equal(sent, []uint64{1, 2}) || c.out.out.sending || c.out.bytes != 0 {
 			t.Errorf("sent %v; %d bytes are left", sent, c.out.bytes)
 		}
@@ -235,7 +235,7 @@ func TestAFailedOutboxEndsTheWait(t *testing.T) {
 	o.mu.Lock()
 	o.fail()
 	o.mu.Unlock()
-	o.wait()
+	o.awaitSpace()
 }
 
 // Neither a plugin's configuration nor its first message exceeds what a connection is made for.
@@ -243,7 +243,7 @@ func TestLimitsOfAConnection(t *testing.T) {
 	most := &pb.Limits{Calls: MaxCalls, Bytes: MaxBytes, Payload: MaxPayload, Message: maxMessage}
 	tiny := &pb.Limits{Calls: MaxCalls, Bytes: MaxBytes, Message: overhead / 2}
 	huge := &pb.Limits{Calls: 1 << 30, Bytes: 1 << 30, Payload: 1 << 30, Message: 1 << 30}
-	for got, want := range map[*pb.Limits]*pb.Limits{within(0): most, within(1 << 30): most, within(overhead / 2): tiny, limits(huge): most, limits(tiny): tiny} {
+	for got, want := range map[*pb.Limits]*pb.Limits{limitsFor(0): most, limitsFor(1 << 30): most, limitsFor(overhead / 2): tiny, limits(huge): most, limits(tiny): tiny} {
 		if !proto.Equal(got, want) {
 			t.Errorf("%v; want %v", got, want)
 		}

@@ -77,7 +77,7 @@ func (o *outbox) batch() (m *pb.CarryResponse, ok bool) {
 	}
 	m = &o.message
 	m.Answers = append(m.Answers[:0], o.whole[:n]...)
-	o.whole = without(o.whole, n)
+	o.whole = dropFirst(o.whole, n)
 	if len(o.cut) > 0 {
 		m.Answers = append(m.Answers, o.nextPart())
 	}
@@ -90,7 +90,7 @@ func answerSize(a *pb.Answer) int { return len(a.GetPayload()) + len(a.GetStatus
 // The caller holds mu.
 func (o *outbox) nextPart() *pb.Answer {
 	a := o.cut[0]
-	o.cut = without(o.cut, 1)
+	o.cut = dropFirst(o.cut, 1)
 	if len(a.Payload) <= part {
 		if len(o.cut) == 0 {
 			o.huge = 0
@@ -126,8 +126,8 @@ func (o *outbox) fail() {
 	o.read.Broadcast()
 }
 
-// wait blocks while more than MaxUnsent waits.
-func (o *outbox) wait() {
+// awaitSpace blocks while more than MaxUnsent waits.
+func (o *outbox) awaitSpace() {
 	o.mu.Lock()
 	defer o.mu.Unlock()
 	for o.bytes > MaxUnsent && !o.failed {

@@ -29,10 +29,10 @@ func (s *Sender[M]) Flush(own int) {
 			return
 		}
 	}
-	s.Rest(s.rest)
+	s.Rest(s.sendRest)
 }
 
-func (s *Sender[M]) rest() {
+func (s *Sender[M]) sendRest() {
 	s.Mu.Lock()
 	defer s.Mu.Unlock()
 	for s.one() {

@@ -9,10 +9,8 @@ import (
 	"testing/synctest"
 
 	"github.com/zkrecipes/zkrecipes/internal/rpc/carry"
-	"github.com/zkrecipes/zkrecipes/internal/rpc/wire"
 	"github.com/zkrecipes/zkrecipes/internal/testing/must"
 	pb "github.com/zkrecipes/zkrecipes/plugin/proto/zkrecipes/v1"
-	"github.com/zkrecipes/zkrecipes/recipes"
 	"google.golang.org/grpc/codes"
 	"google.golang.org/grpc/status"
 	"google.golang.org/protobuf/proto"
@@ -244,7 +242,7 @@ func TestACallFreesItsPlaceBeforeItsAnswer(t *testing.T) {
 // The plugin dies right after it has sent the part. A contender keeps its place in the next
 // plugin only if the host knows the place.
 func TestEarlyPartIsReadThoughThePluginDies(t *testing.T) {
-	part := must.Get(proto.Marshal(wire.ToEarlyPlace(recipes.Place{Znode: "/l/lock-1", Position: 1})))(t)
+	part := must.Get(proto.Marshal(placeAt(1)))(t)
 	for range 30 {
 		p := newPair(t, setting{acquire: echo, script: func(f *frames) error {
 			_ = f.Send(&pb.CarryResponse{Limits: wide})
@@ -254,8 +252,8 @@ func TestEarlyPartIsReadThoughThePluginDies(t *testing.T) {
 			return f.Send(&pb.CarryResponse{Answers: []*pb.Answer{{Id: 1, Payload: part, More: true}}})
 		}})
 		read := 0
-		_, err := p.Acquire(carry.WithEarly(bounded(t), func(got []byte) {
-			if string(got) == string(part) {
+		_, err := p.Acquire(carry.WithEarly(bounded(t), func(got proto.Message) {
+			if proto.Equal(got, placeAt(1)) {
 				read++
 			}
 		}), &pb.AcquireRequest{})

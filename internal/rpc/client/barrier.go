@@ -26,11 +26,11 @@ func (s *session) Barrier(path string) (recipes.Barrier, error) {
 }
 
 func (b barrier) Set(ctx context.Context, data []byte) error {
-	return change(ctx, b.recipe, link.Once(), barrierService.SetBarrier, &pb.SetBarrierRequest{Session: b.s.Handle(), Path: b.path, Data: data})
+	return change(ctx, b.recipe, link.AtMostOnce(), barrierService.SetBarrier, &pb.SetBarrierRequest{Session: b.s.Handle(), Path: b.path, Data: data})
 }
 
 func (b barrier) Remove(ctx context.Context) error {
-	return change(ctx, b.recipe, link.Once(), barrierService.RemoveBarrier, &pb.RemoveBarrierRequest{Session: b.s.Handle(), Path: b.path})
+	return change(ctx, b.recipe, link.AtMostOnce(), barrierService.RemoveBarrier, &pb.RemoveBarrierRequest{Session: b.s.Handle(), Path: b.path})
 }
 
 func (b barrier) Wait(ctx context.Context) error {

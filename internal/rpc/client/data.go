@@ -46,12 +46,12 @@ func (n names) Register(ctx context.Context, name string, data []byte) (recipes.
 }
 
 func (n names) RegisterPersistent(ctx context.Context, name string, data []byte) error {
-	return change(ctx, n.name(name), link.Once(), namesService.RegisterName,
+	return change(ctx, n.name(name), link.AtMostOnce(), namesService.RegisterName,
 		&pb.RegisterNameRequest{Session: n.s.Handle(), Path: n.path, Name: name, Data: data})
 }
 
 func (n names) Unregister(ctx context.Context, name string, token recipes.Token) error {
-	return change(ctx, n.name(name), link.Once(), namesService.UnregisterName, &pb.UnregisterNameRequest{
+	return change(ctx, n.name(name), link.AtMostOnce(), namesService.UnregisterName, &pb.UnregisterNameRequest{
 		Session: n.s.Handle(), Path: n.path, Name: name, Token: int64(token),
 	})
 }
@@ -150,13 +150,13 @@ func (c configuration) Get(ctx context.Context, key string) (recipes.Entry, erro
 }
 
 func (c configuration) Set(ctx context.Context, key string, value []byte, expected recipes.Revision) (recipes.Revision, error) {
-	return write(ctx, c.key(key), link.Once(), configurationService.SetKey, &pb.SetKeyRequest{
+	return write(ctx, c.key(key), link.AtMostOnce(), configurationService.SetKey, &pb.SetKeyRequest{
 		Session: c.s.Handle(), Path: c.path, Key: key, Value: value, Expected: int64(expected),
 	}, func(a *pb.SetKeyResponse) recipes.Revision { return recipes.Revision(a.GetRevision()) })
 }
 
 func (c configuration) Delete(ctx context.Context, key string, expected recipes.Revision) error {
-	return change(ctx, c.key(key), link.Once(), configurationService.DeleteKey,
+	return change(ctx, c.key(key), link.AtMostOnce(), configurationService.DeleteKey,
 		&pb.DeleteKeyRequest{Session: c.s.Handle(), Path: c.path, Key: key, Expected: int64(expected)})
 }
 
@@ -199,7 +199,7 @@ func (c counter) Get(ctx context.Context) (int64, error) {
 }
 
 func (c counter) Add(ctx context.Context, delta int64) (int64, error) {
-	return write(ctx, c.recipe, link.Once(), counterService.AddCount,
+	return write(ctx, c.recipe, link.AtMostOnce(), counterService.AddCount,
 		&pb.AddCountRequest{Session: c.s.Handle(), Path: c.path, Delta: delta, Dialect: c.dialect}, (*pb.AddCountResponse).GetCount)
 }
 
@@ -222,7 +222,7 @@ func (l latch) Count(ctx context.Context) (int64, error) {
 }
 
 func (l latch) CountDown(ctx context.Context) (int64, error) {
-	return write(ctx, l.recipe, link.Once(), latchService.CountDownLatch,
+	return write(ctx, l.recipe, link.AtMostOnce(), latchService.CountDownLatch,
 		&pb.CountDownLatchRequest{Session: l.s.Handle(), Path: l.path, Count: l.count}, (*pb.CountDownLatchResponse).GetRemaining)
 }
 

@@ -51,7 +51,7 @@ func (q *queue) AckMany(ctx context.Context, deliveries ...recipes.Delivery) err
 	}
 	var begun []*delivery
 	for _, d := range all {
-		if d.begin(true) {
+		if d.startEnd(true) {
 			begun = append(begun, d)
 		}
 	}
@@ -108,7 +108,7 @@ func (d *delivery) Return(ctx context.Context) error { return d.conclude(ctx, fa
 // conclude ends the delivery on the first call, and waits for the end. A goroutine of the
 // session makes the call to the plugin, which therefore continues when ctx ends.
 func (d *delivery) conclude(ctx context.Context, ack bool) error {
-	if d.begin(ack) {
+	if d.startEnd(ack) {
 		d.Session().Go(func() { d.finish(d.call(ack)) }) // once the session is closed, the call fails at once
 	}
 	if ack != d.acked && errors.Is(d.Err(), recipes.ErrReleased) {
@@ -120,9 +120,9 @@ func (d *delivery) conclude(ctx context.Context, ack bool) error {
 	return nil
 }
 
-// begin starts to end the delivery, at the first call. It reports whether the caller must finish
+// startEnd starts to end the delivery, at the first call. It reports whether the caller must finish
 // it.
-func (d *delivery) begin(ack bool) (held bool) {
+func (d *delivery) startEnd(ack bool) (held bool) {
 	d.once.Do(func() {
 		d.acked = ack
 		if reason := d.End(); reason != nil {
@@ -146,7 +146,7 @@ func (d *delivery) call(ack bool) error {
 	}
 	_, calls, err := link.Persist(d.Session(), grantService.Release, &pb.ReleaseRequest{Session: d.Session().Handle(), RequestId: d.ID()})
 	if calls > 1 {
-		err = link.Forgotten(err)
+		err = link.IgnoreForgotten(err)
 	}
 	return d.settled(err, calls)
 }

@@ -15,23 +15,23 @@ var electionService = pb.NewElectionServiceClient(link.Router{})
 // queued is a recipe whose contenders wait in line for an H.
 type queued[H any] struct {
 	recipe
-	name   string // in the metrics
-	kind   recipes.Kind
-	joined func(recipes.Place)
-	hold   func(granted) H
-	ask    *pb.AcquireRequest // the data and the recipe
+	name    string // in the metrics
+	kind    recipes.Kind
+	joined  func(recipes.Place)
+	hold    func(granted) H
+	request *pb.AcquireRequest // the data and the recipe
 }
 
 func (q queued[H]) Acquire(ctx context.Context) (H, error)    { return q.acquire(ctx, false) }
 func (q queued[H]) TryAcquire(ctx context.Context) (H, error) { return q.acquire(ctx, true) }
 
 func (q queued[H]) acquire(ctx context.Context, try bool) (none H, err error) {
-	ask := &pb.AcquireRequest{Data: q.ask.GetData(), Try: try, Recipe: q.ask.GetRecipe()}
-	g, a, err := q.recipe.acquire(ctx, q.name, ask, q.joined)
+	request := &pb.AcquireRequest{Data: q.request.GetData(), Try: try, Recipe: q.request.GetRecipe()}
+	g, a, err := q.recipe.acquire(ctx, q.name, request, q.joined)
 	if err != nil {
 		return none, err
 	}
-	return q.hold(granted{g, ask, a}), nil
+	return q.hold(granted{g, request, a}), nil
 }
 
 func (q queued[H]) Contenders(ctx context.Context) ([]recipes.Contender, error) {
@@ -41,8 +41,8 @@ func (q queued[H]) Contenders(ctx context.Context) ([]recipes.Contender, error) 
 // granted is a grant with its request and its answer.
 type granted struct {
 	*link.Grant
-	ask    *pb.AcquireRequest
-	answer *pb.AcquireResponse
+	request *pb.AcquireRequest
+	answer  *pb.AcquireResponse
 }
 
 type hold struct{ *link.Grant }
@@ -57,8 +57,8 @@ func (s *session) Lock(path string, cfg recipes.LockConfig) (recipes.Lock, error
 		return nil, err
 	}
 	m := &pb.AcquireRequest_Lock{Lock: &pb.Lock{Strategy: string(cfg.Strategy)}}
-	ask := &pb.AcquireRequest{Data: cfg.Data, Recipe: m}
-	return queued[recipes.Hold]{r, "lock", recipes.KindLock, cfg.Joined, newHold, ask}, nil
+	request := &pb.AcquireRequest{Data: cfg.Data, Recipe: m}
+	return queued[recipes.Hold]{r, "lock", recipes.KindLock, cfg.Joined, newHold, request}, nil
 }
 
 func (s *session) Semaphore(path string, cfg recipes.SemaphoreConfig) (recipes.Semaphore, error) {
@@ -67,8 +67,8 @@ func (s *session) Semaphore(path string, cfg recipes.SemaphoreConfig) (recipes.S
 		return nil, err
 	}
 	m := &pb.AcquireRequest_Semaphore{Semaphore: &pb.Semaphore{Strategy: string(cfg.Strategy), Permits: int32(cfg.Permits)}}
-	ask := &pb.AcquireRequest{Data: cfg.Data, Recipe: m}
-	return queued[recipes.Hold]{r, "semaphore", recipes.KindSemaphore, cfg.Joined, newHold, ask}, nil
+	request := &pb.AcquireRequest{Data: cfg.Data, Recipe: m}
+	return queued[recipes.Hold]{r, "semaphore", recipes.KindSemaphore, cfg.Joined, newHold, request}, nil
 }
 
 func (s *session) Shares(path string, n int, cfg recipes.SharesConfig) (recipes.Shares, error) {
@@ -95,8 +95,8 @@ func (s *session) Slots(path string, cfg recipes.SemaphoreConfig) (recipes.Slots
 		return nil, err
 	}
 	m := &pb.AcquireRequest_Slots{Slots: &pb.Semaphore{Strategy: string(cfg.Strategy), Permits: int32(cfg.Permits)}}
-	ask := &pb.AcquireRequest{Data: cfg.Data, Recipe: m}
-	return queued[recipes.SlotHold]{r, "slots", recipes.KindSemaphore, cfg.Joined, newSlotHold, ask}, nil
+	request := &pb.AcquireRequest{Data: cfg.Data, Recipe: m}
+	return queued[recipes.SlotHold]{r, "slots", recipes.KindSemaphore, cfg.Joined, newSlotHold, request}, nil
 }
 
 type election struct {

@@ -34,12 +34,12 @@ func (s *session) SharedLock(path string, cfg recipes.SharedLockConfig) (recipes
 	if err != nil {
 		return nil, err
 	}
-	ask := func(mode pb.Mode) *pb.AcquireRequest {
+	request := func(mode pb.Mode) *pb.AcquireRequest {
 		return &pb.AcquireRequest{Data: cfg.Data, Recipe: &pb.AcquireRequest_SharedLock{SharedLock: &pb.SharedLock{
 			Strategy: string(cfg.Strategy), Mode: mode, Revocable: cfg.Revocable, Grace: wire.ToDuration(cfg.Grace),
 		}}}
 	}
-	return newReadWriteLock(r, recipes.KindSharedLock, cfg.Joined, newSharedHold, ask(pb.Mode_MODE_READ), ask(pb.Mode_MODE_WRITE)), nil
+	return newReadWriteLock(r, recipes.KindSharedLock, cfg.Joined, newSharedHold, request(pb.Mode_MODE_READ), request(pb.Mode_MODE_WRITE)), nil
 }
 
 func (s *session) PriorityLock(path string, cfg recipes.PriorityLockConfig) (recipes.PriorityLock, error) {
@@ -47,13 +47,13 @@ func (s *session) PriorityLock(path string, cfg recipes.PriorityLockConfig) (rec
 	if err != nil {
 		return nil, err
 	}
-	ask := func(mode pb.Mode) *pb.AcquireRequest {
+	request := func(mode pb.Mode) *pb.AcquireRequest {
 		return &pb.AcquireRequest{Data: cfg.Data, Recipe: &pb.AcquireRequest_PriorityLock{PriorityLock: &pb.PriorityLock{
 			Strategy: string(cfg.Strategy), Mode: mode, Revocable: cfg.Revocable, Grace: wire.ToDuration(cfg.Grace),
 			Priority: int32(cfg.Priority), Ask: cfg.Ask,
 		}}}
 	}
-	return newReadWriteLock(r, recipes.KindPriorityLock, cfg.Joined, newPriorityHold, ask(pb.Mode_MODE_READ), ask(pb.Mode_MODE_WRITE)), nil
+	return newReadWriteLock(r, recipes.KindPriorityLock, cfg.Joined, newPriorityHold, request(pb.Mode_MODE_READ), request(pb.Mode_MODE_WRITE)), nil
 }
 
 func (l readWriteLock[H]) AcquireRead(ctx context.Context) (H, error)  { return l.reader.Acquire(ctx) }
@@ -88,7 +88,7 @@ type sharedHold struct {
 }
 
 func newSharedHold(g granted) recipes.SharedHold {
-	return &sharedHold{hold: hold{g.Grant}, revocation: newRevocation(g.Grant), writer: g.ask.GetSharedLock().GetMode() == pb.Mode_MODE_WRITE}
+	return &sharedHold{hold: hold{g.Grant}, revocation: newRevocation(g.Grant), writer: g.request.GetSharedLock().GetMode() == pb.Mode_MODE_WRITE}
 }
 
 func (h *sharedHold) Mode() recipes.Mode {
@@ -109,7 +109,7 @@ func (h *sharedHold) Downgrade(ctx context.Context) error {
 	}
 	_, err := read(ctx, recipe{s: h.Session(), what: what}, readWriteLockService.Downgrade, // may be repeated
 		&pb.DowngradeRequest{Session: h.Session().Handle(), RequestId: h.ID()}, nothing)
-	h.Judge(err)
+	h.EndIfNotHeld(err)
 	return link.NotHeld(err)
 }
 
@@ -120,7 +120,7 @@ type priorityHold struct {
 }
 
 func newPriorityHold(g granted) recipes.PriorityHold {
-	return &priorityHold{hold: hold{g.Grant}, revocation: newRevocation(g.Grant), mode: wire.Mode(g.ask.GetPriorityLock().GetMode())}
+	return &priorityHold{hold: hold{g.Grant}, revocation: newRevocation(g.Grant), mode: wire.Mode(g.request.GetPriorityLock().GetMode())}
 }
 
 func (h *priorityHold) Mode() recipes.Mode { return h.mode }

@@ -102,7 +102,7 @@ func TestADowngradeWhoseSessionEndsIsNotHeld(t *testing.T) {
 			"Acquire": func() (proto.Message, error) {
 				return &pb.AcquireResponse{Grant: &pb.Grant{Token: 1, Znode: "/l/1"}}, nil
 			},
-			"Downgrade": func() (proto.Message, error) { return nil, wire.ToStatus(recipes.ErrExpired, nil) },
+			"Downgrade": func() (proto.Message, error) { return nil, wire.ToStatus(recipes.ErrExpired) },
 		})
 		l := must.Get(s.SharedLock("/l", recipes.SharedLockConfig{}))(t)
 		h := must.Get(l.AcquireWrite(t.Context()))(t)

@@ -44,7 +44,7 @@ func (t *transaction) Begin(ctx context.Context, payload []byte, sites ...string
 		return fmt.Errorf("%s: %w", t, err)
 	}
 	id := t.s.RequestID()
-	options, done := t.s.Beginning(link.Once().Abandonable(id))
+	options, done := t.s.DelayDropRest(link.AtMostOnce().Abandonable(id))
 	defer done()
 	name, err := write(ctx, t.recipe, options, transactionService.BeginTransaction, &pb.BeginTransactionRequest{
 		Session: t.s.Handle(), Path: t.path, Variant: string(t.variant), Payload: payload, Sites: sites, RequestId: id,
@@ -81,16 +81,16 @@ func (t *transaction) coordinator() string { return t.path }
 // Coordinate is repeated only for the transaction that this session has begun, by its name.
 // Without a name, a repeated call could count the votes of a later transaction at the path.
 func (t *transaction) Coordinate(ctx context.Context) (recipes.Decision, error) {
-	id, options, place, calls := t.s.RequestID(), link.Once(), t.s.Part(t.coordinator()), 0
+	id, options, place, calls := t.s.RequestID(), link.AtMostOnce(), t.s.Part(t.coordinator()), 0
 	if place != nil {
 		options = link.Repeated(link.Answers)
 	}
-	coordinate := func(ctx context.Context, ask *pb.CoordinateTransactionRequest, options ...grpc.CallOption) (*pb.CoordinateTransactionResponse, error) {
+	coordinate := func(ctx context.Context, request *pb.CoordinateTransactionRequest, options ...grpc.CallOption) (*pb.CoordinateTransactionResponse, error) {
 		if calls++; calls > 1 && place != nil {
-			ask = proto.CloneOf(ask)
-			ask.Transaction = place.Name
+			request = proto.CloneOf(request)
+			request.Transaction = place.Name
 		}
-		return transactionService.CoordinateTransaction(ctx, ask, options...)
+		return transactionService.CoordinateTransaction(ctx, request, options...)
 	}
 	d, err := write(ctx, t.recipe, options.Abandonable(id), coordinate, &pb.CoordinateTransactionRequest{Session: t.s.Handle(), Path: t.path, RequestId: id},
 		func(a *pb.CoordinateTransactionResponse) recipes.Decision { return wire.Decision(a.GetDecision()) })
@@ -105,14 +105,14 @@ func (t *transaction) Coordinate(ctx context.Context) (recipes.Decision, error) 
 
 // Abort is not repeated: the transaction may be over by then, and another one may have begun.
 func (t *transaction) Abort(ctx context.Context, reason string) (recipes.Decision, error) {
-	return write(ctx, t.recipe, link.Once(), transactionService.AbortTransaction,
+	return write(ctx, t.recipe, link.AtMostOnce(), transactionService.AbortTransaction,
 		&pb.AbortTransactionRequest{Session: t.s.Handle(), Path: t.path, Reason: wire.Text(reason)},
 		func(a *pb.AbortTransactionResponse) recipes.Decision { return wire.Decision(a.GetDecision()) })
 }
 
 func (t *transaction) Join(ctx context.Context, name string) (recipes.Site, error) {
 	id := t.s.RequestID()
-	options, done := t.s.Beginning(link.Repeated(link.Answers).Abandonable(id))
+	options, done := t.s.DelayDropRest(link.Repeated(link.Answers).Abandonable(id))
 	defer done()
 	joined, err := write(ctx, t.recipe, options, transactionService.JoinTransaction,
 		&pb.JoinTransactionRequest{Session: t.s.Handle(), Path: t.path, Site: name, RequestId: id},
@@ -141,7 +141,7 @@ func (t *transaction) Status(ctx context.Context) (recipes.TransactionStatus, er
 }
 
 func (t *transaction) Forget(ctx context.Context) error {
-	return change(ctx, t.recipe, link.Once(), transactionService.ForgetTransaction,
+	return change(ctx, t.recipe, link.AtMostOnce(), transactionService.ForgetTransaction,
 		&pb.ForgetTransactionRequest{Session: t.s.Handle(), Path: t.path})
 }
 

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"time"
 
 	"google.golang.org/grpc"
 
@@ -15,10 +16,47 @@ import (
 // A Method is a method of a plugin service.
 type Method[Q, A any] = func(context.Context, Q, ...grpc.CallOption) (A, error)
 
+// Options control the repetition and the cancellation of a unary call. The zero value is for a
+// read: the call may be repeated, and ends with the session.
+type Options struct {
+	awaited bool          // Pause waits for the call
+	pending *pendingCall  // may be nil
+	grace   time.Duration // how long the call may continue once the session is over
+
+	// Of a write:
+	atMostOnce bool               // see AtMostOnce
+	answers    func(e error) bool // see Repeated; may be nil
+	abandonID  string             // see Abandonable; may be empty
+}
+
+// AtMostOnce marks a write that is sent at most once. If gRPC fails the call, or its
+// plugin ends before it answers and the session continues, the outcome is unknown. The stream
+// may report the loss of the session before the call's answer arrives, and the answer is more
+// precise. So the call may continue for a moment.
+func AtMostOnce() Options { return Options{atMostOnce: true, awaited: true, grace: answerTime} }
+
+// Repeated marks a write that may be sent twice. It is repeated if its plugin has
+// ended. answers reports whether an error from the next plugin also answers the earlier call.
+// If it does not, the outcome is unknown.
+func Repeated(answers func(e error) bool) Options {
+	return Options{answers: answers, grace: answerTime}
+}
+
+// Abandonable adds a request id, for a call that may wait long before it changes anything. When the
+// caller's context ends, the plugin is notified by Abandon. The call then has a moment left
+// to answer with its outcome. Cancelling the call itself would leave the outcome unknown. A
+// call that gRPC failed is abandoned too: the caller does not know its effect.
+func (o Options) Abandonable(id string) Options { o.abandonID = id; return o }
+
+// answerTime bounds the wait for the answer to a call that was abandoned, or whose session
+// was lost. The answer normally takes microseconds. A busy machine may need more, and there
+// an unknown outcome is worse than a late one.
+const answerTime = time.Second
+
 // Read makes a call that changes nothing, or that may be repeated although it does. The call
 // ends with ctx and with the session. what is the operation in errors.
-func Read[Q, A any](ctx context.Context, s *Session, what string, ask Method[Q, A], request Q) (answer A, err error) {
-	err = s.complete(ctx, Options{}, func(ctx context.Context) (err error) { answer, err = ask(ctx, request); return err })
+func Read[Q, A any](ctx context.Context, s *Session, what string, method Method[Q, A], request Q) (answer A, err error) {
+	err = s.complete(ctx, Options{}, func(ctx context.Context) (err error) { answer, err = method(ctx, request); return err })
 	if err != nil {
 		return answer, s.explain(ctx, what, err)
 	}
@@ -27,8 +65,8 @@ func Read[Q, A any](ctx context.Context, s *Session, what string, ask Method[Q, 
 
 // Write makes a call that changes something; options say whether it may be repeated. what is the
 // operation in errors.
-func Write[Q, A any](ctx context.Context, s *Session, what string, options Options, ask Method[Q, A], request Q) (answer A, err error) {
-	err = s.call(ctx, options, func(ctx context.Context) (err error) { answer, err = ask(ctx, request); return err })
+func Write[Q, A any](ctx context.Context, s *Session, what string, options Options, method Method[Q, A], request Q) (answer A, err error) {
+	err = s.call(ctx, options, func(ctx context.Context) (err error) { answer, err = method(ctx, request); return err })
 	if err != nil {
 		return answer, s.explainWrite(ctx, what, err)
 	}
@@ -42,18 +80,18 @@ func Write[Q, A any](ctx context.Context, s *Session, what string, options Optio
 // Abandonable. what is the operation in errors.
 func WriteOrFind[Q, A any](ctx context.Context, s *Session, what, id string, write, find Method[Q, A], request Q) (answer A, err error) {
 	nothing := false
-	options, done := s.Beginning(Repeated(func(error) bool { return nothing }).Abandonable(id))
+	options, done := s.DelayDropRest(Repeated(func(error) bool { return nothing }).Abandonable(id))
 	defer done()
 	for {
 		nothing = false
 		err = s.call(ctx, options, func(ctx context.Context) (err error) {
-			if options.waiter.resumed == nil {
+			if options.pending.resumed == nil {
 				answer, err = write(ctx, request)
 				return err
 			}
 			asking, cancel := context.WithCancel(ctx)
 			defer cancel()
-			defer context.AfterFunc(options.waiter.on.over, cancel)() // after the end of its generation the next plugin is asked
+			defer context.AfterFunc(options.pending.on.over, cancel)() // after the end of its generation the next plugin is asked
 			refused, answered := s.retry(asking, func(ctx context.Context) error {
 				answer, err = find(ctx, request)
 				return err
@@ -74,10 +112,10 @@ func WriteOrFind[Q, A any](ctx context.Context, s *Session, what, id string, wri
 
 // Persist repeats a call until the plugin answers it or the session is over. It returns the plugin's
 // answer, and how often the call was made. Pause waits for the call.
-func Persist[Q, A any](s *Session, ask Method[Q, A], request Q) (answer A, calls int, err error) {
+func Persist[Q, A any](s *Session, method Method[Q, A], request Q) (answer A, calls int, err error) {
 	err = s.persist(s.over, Options{awaited: true}, func(ctx context.Context) (err error) {
 		calls++
-		answer, err = ask(ctx, request)
+		answer, err = method(ctx, request)
 		return err
 	})
 	return answer, calls, err
@@ -85,7 +123,7 @@ func Persist[Q, A any](s *Session, ask Method[Q, A], request Q) (answer A, calls
 
 // Await repeats a call that waits while a grant is held, until the plugin answers it. It returns
 // the answer. Pause does not wait for the call.
-func Await[Q, A any](g *Grant, ask Method[Q, A], request Q) error {
+func Await[Q, A any](g *Grant, method Method[Q, A], request Q) error {
 	wait, cancel := context.WithCancel(g.s.over)
 	defer cancel()
 	go func() { // ends with this call at the latest
@@ -95,18 +133,18 @@ func Await[Q, A any](g *Grant, ask Method[Q, A], request Q) error {
 		case <-wait.Done():
 		}
 	}()
-	err := g.s.persist(wait, Options{}, func(ctx context.Context) error { _, err := ask(ctx, request); return err })
-	g.Judge(err)
+	err := g.s.persist(wait, Options{}, func(ctx context.Context) error { _, err := method(ctx, request); return err })
+	g.EndIfNotHeld(err)
 	return err
 }
 
 // WriteAs makes a write once, on behalf of a grant. The call ends with the session, like the
 // grant. ops are the operations of a guarded write.
-func WriteAs[Q, A any](ctx context.Context, g *Grant, what string, ask Method[Q, A], request Q, ops ...recipes.Op) error {
+func WriteAs[Q, A any](ctx context.Context, g *Grant, what string, method Method[Q, A], request Q, ops ...recipes.Op) error {
 	if err := g.Err(); err != nil {
 		return fmt.Errorf("%s: %w", what, err)
 	}
-	err := g.s.complete(ctx, Options{atMostOnce: true, awaited: true}, func(ctx context.Context) error { _, err := ask(ctx, request); return err })
+	err := g.s.complete(ctx, Options{atMostOnce: true, awaited: true}, func(ctx context.Context) error { _, err := method(ctx, request); return err })
 	if err == nil {
 		return nil
 	}
@@ -115,7 +153,7 @@ func WriteAs[Q, A any](ctx context.Context, g *Grant, what string, ask Method[Q,
 		return refused
 	}
 	if answered {
-		g.Judge(e)
+		g.EndIfNotHeld(e)
 	}
 	err = g.s.explainWrite(ctx, what, err)
 	if errors.Is(err, recipes.ErrUnknownOutcome) {
@@ -127,11 +165,11 @@ func WriteAs[Q, A any](ctx context.Context, g *Grant, what string, ask Method[Q,
 // Leave ends a grant by a call that is repeated if its plugin ends and the session continues. While
 // it runs, the next plugin resumes the grant by the request leaving. After an error no plugin
 // resumes it, and DropRest deletes its znode.
-func Leave[Q, A any](ctx context.Context, g *Grant, what string, leaving *pb.AcquireRequest, ask Method[Q, A], request Q) error {
+func Leave[Q, A any](ctx context.Context, g *Grant, what string, leaving *pb.AcquireRequest, method Method[Q, A], request Q) error {
 	g.s.checkClock()
-	g.leave(leaving)
+	g.setLeaving(leaving)
 	g.Lose(recipes.ErrReleased)
-	err := g.s.complete(ctx, Options{}, func(ctx context.Context) error { _, err := ask(ctx, request); return err })
+	err := g.s.complete(ctx, Options{}, func(ctx context.Context) error { _, err := method(ctx, request); return err })
 	g.Forget()
 	if err == nil {
 		return nil

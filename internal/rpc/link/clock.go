@@ -161,10 +161,10 @@ func (c *clock) since(start time.Time) <-chan struct{} {
 	return c.echoed
 }
 
-// catchUp waits until the clock has a proof for a new grant, before the grant is returned.
-// The plugin has the proof, but the host's last echo may be older. Then catchUp sends a
+// awaitProof waits until the clock has a proof for a new grant, before the grant is returned.
+// The plugin has the proof, but the host's last echo may be older. Then awaitProof sends a
 // heartbeat and waits for its echo. A session that held something recently needs neither.
-func (s *Session) catchUp(ctx context.Context) error {
+func (s *Session) awaitProof(ctx context.Context) error {
 	if s.clock.proved() {
 		return nil
 	}

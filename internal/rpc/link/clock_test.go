@@ -206,8 +206,8 @@ func TestEveryMethodReportsTheLossAfterAPause(t *testing.T) {
 		"State": func(s *Session) bool { return s.State() == recipes.Lost },
 		"Err":   func(s *Session) bool { return errors.Is(s.Err(), recipes.ErrDeadline) },
 		"Acquire, when its answer arrives": func(s *Session) bool {
-			_, err := s.remember(&waiter{at: s.owner}, &Grant{id: "1"})
-			s.forget("1")
+			_, err := s.holdGrants(&pendingCall{at: s.owner}, &Grant{id: "1"})
+			s.removeGrant("1")
 			return errors.Is(err, recipes.ErrDeadline)
 		},
 	} {
@@ -238,7 +238,7 @@ func TestTheDeadlineIsTheReasonOfAPausedHost(t *testing.T) {
 			g.stream = scriptedStream{pause: pause, last: &pb.OpenResponse{Message: &pb.OpenResponse_StateChanged{StateChanged: &pb.StateChanged{
 				State: pb.State_STATE_LOST, Reason: wire.ToFailure(recipes.ErrPluginLost),
 			}}}}
-			s.live(g)
+			s.readStreams(g)
 			s.mu.Lock()
 			defer s.mu.Unlock()
 			if !errors.Is(s.err, want) {

@@ -20,7 +20,7 @@ func Kept(s recipes.Client) (grants, owned, waiters int) {
 	c := itself(s)
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	return len(c.held), len(c.owned), len(c.waiters)
+	return len(c.held), len(c.owned), len(c.pending)
 }
 
 // Serving returns how many sessions read from the plugin.

@@ -50,9 +50,9 @@ func newGeneration(p *Plugin, st stream, cancelStream context.CancelFunc, calls 
 	}
 }
 
-func (t *generation) uncount() {
-	if t.changes.Add(-1) == 0 {
-		signal(t.idle)
+func (gen *generation) uncount() {
+	if gen.changes.Add(-1) == 0 {
+		signal(gen.idle)
 	}
 }
 
@@ -63,59 +63,59 @@ func (s *Session) latest() *generation {
 	return s.newest
 }
 
-// serve makes t the generation that serves the session; nil means none. The caller holds mu.
-func (s *Session) serve(t *generation) {
-	s.serving.Store(t)
+// serve makes gen the generation that serves the session; nil means none. The caller holds mu.
+func (s *Session) serve(gen *generation) {
+	s.serving.Store(gen)
 	close(s.changed)
 	s.changed = make(chan struct{})
 	state := recipes.Suspended
-	if t != nil {
-		state = t.state
+	if gen != nil {
+		state = gen.state
 	}
 	s.events.Set(recipes.Event{State: state})
 }
 
-// live reads the stream of one plugin after another, until the session is lost.
-func (s *Session) live(t *generation) {
-	close(t.resumeEnded) // a new session has nothing to resume
-	for t != nil {
-		why, final := s.listen(t)
-		t.stop()
-		continues := s.survives(t, final)
-		t.plugin.removeSession(s)
+// readStreams reads the stream of one plugin after another, until the session is lost.
+func (s *Session) readStreams(gen *generation) {
+	close(gen.resumeEnded) // a new session has nothing to resume
+	for gen != nil {
+		why, final := s.readStream(gen)
+		gen.stop()
+		continues := s.survives(gen, final)
+		gen.plugin.removeSession(s)
 		if !continues {
 			if errors.Is(why, recipes.ErrPluginLost) {
 				s.checkClock() // if this process did not run, the plugin has received no heartbeat
 			}
 			s.lose(why)
 		}
-		<-t.resumeEnded
+		<-gen.resumeEnded
 		if !continues {
 			return
 		}
-		t.cancelStream()
-		if t = s.move(t); t != nil && !s.Spawn(func() { s.resumePossessions(t) }) {
-			close(t.resumeEnded)
+		gen.cancelStream()
+		if gen = s.move(gen); gen != nil && !s.Spawn(func() { s.resumePossessions(gen) }) {
+			close(gen.resumeEnded)
 		}
 	}
 }
 
-// survives reports whether the session continues after the end of t's stream. This must be
+// survives reports whether the session continues after the end of gen's stream. This must be
 // certain. A plugin that runs without its stream may have begun to close the
 // session, and ZooKeeper then grants to others what the session holds.
-func (s *Session) survives(t *generation, final bool) bool {
+func (s *Session) survives(gen *generation, final bool) bool {
 	if !s.resumable || s.clock.contacted().IsZero() { // before the first echo the age of the last contact is unknown
 		return false
 	}
 	s.mu.Lock()
-	if s.err == nil && s.serving.Load() == t {
+	if s.err == nil && s.serving.Load() == gen {
 		s.serve(nil)
 	}
 	s.mu.Unlock()
-	if final || !s.isFree(t) {
+	if final || !s.isFree(gen) {
 		return false
 	}
-	close(t.ended)
+	close(gen.ended)
 	return s.Err() == nil
 }
 
@@ -132,8 +132,8 @@ func (s *Session) move(from *generation) *generation {
 			s.lose(fmt.Errorf("%w: the next plugin does not resume sessions", recipes.ErrPluginLost))
 			return nil
 		}
-		if t := s.resume(next); t != nil || s.Err() != nil {
-			return t
+		if gen := s.resume(next); gen != nil || s.Err() != nil {
+			return gen
 		}
 		p = next // next has ended too
 	}
@@ -142,9 +142,9 @@ func (s *Session) move(from *generation) *generation {
 // resume makes p resume the session. It returns nil if p has ended or the session is lost.
 func (s *Session) resume(p *Plugin) *generation {
 	for p.beginOpen(s.over) {
-		t, err := s.reopen(p)
+		gen, err := s.reopen(p)
 		if err == nil {
-			return t
+			return gen
 		}
 		e, answered := wire.Error(err)
 		switch {
@@ -157,9 +157,9 @@ func (s *Session) resume(p *Plugin) *generation {
 			s.lose(e)
 			return nil
 		case answered && !errors.Is(e, recipes.ErrUnsupported) && !errors.Is(e, recipes.ErrInvalid): // for example: ZooKeeper cannot be reached, or p is ending
-			s.linger(s.over, retryPause)
+			s.sleep(s.over, retryPause)
 		case errors.As(err, new(unserved)): // p is starting or ending, and does not have the session
-			s.linger(s.over, retryPause)
+			s.sleep(s.over, retryPause)
 		case !answered && p.died(s.over):
 			return nil
 		default:
@@ -175,27 +175,27 @@ func (s *Session) reopen(p *Plugin) (*generation, error) {
 	defer p.endOpen()
 	ctx, cancel := context.WithTimeout(s.over, s.clock.remaining())
 	defer cancel()
-	t, opened, err := p.begin(ctx, s.cfg, &pb.Resume{
+	gen, opened, err := p.openStream(ctx, s.cfg, &pb.Resume{
 		Ticket: s.resumeTicket, Session: s.handle,
 		KnownContactAge: durationpb.New(time.Since(s.clock.contacted())),
 	})
 	if err == nil && (opened.GetSession() != s.handle || opened.GetSessionId() != s.id) {
-		t.cancelStream()
+		gen.cancelStream()
 		err = fmt.Errorf("%w: the plugin has opened another session", recipes.ErrInternal)
 	}
 	if err != nil {
 		return nil, err
 	}
 	s.mu.Lock()
-	s.newest = t // before Pause can find the session at p
+	s.newest = gen // before Pause can find the session at p
 	s.mu.Unlock()
 	if renewed := opened.GetTicket(); len(renewed) > 0 {
 		s.resumeTicket = renewed
 	}
 	p.addSession(s)
 	if s.Err() != nil { // lose has cancelled the previous stream
-		t.cancelStream()
+		gen.cancelStream()
 	}
 	s.clock.resumed(opened.GetTimeout().AsDuration())
-	return t, nil
+	return gen, nil
 }

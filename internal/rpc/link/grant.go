@@ -71,17 +71,17 @@ func (g *Grant) Znode() string        { return g.znode }
 
 func (g *Grant) Done() <-chan struct{} {
 	g.s.checkClock()
-	g.watch.Do(func() { g.s.Spawn(g.arm) })
+	g.watch.Do(func() { g.s.Spawn(g.watchLoss) })
 	return g.lost
 }
 
-// arm asks the plugin to report the deletion of the znode.
-func (g *Grant) arm() {
+// watchLoss asks the plugin to report the deletion of the znode.
+func (g *Grant) watchLoss() {
 	g.s.mu.Lock()
 	g.watched = true
 	g.s.mu.Unlock()
 	_, _, err := Persist(g.s, g.s.client.grants.Watch, &pb.WatchRequest{Session: g.s.handle, RequestId: g.id})
-	g.Judge(err)
+	g.EndIfNotHeld(err)
 }
 
 func (g *Grant) Err() error {
@@ -124,32 +124,32 @@ func (g *Grant) End() error {
 	if err := g.Err(); !errors.Is(err, recipes.ErrReleased) {
 		return err
 	}
-	g.unhold()
+	g.removeHeld()
 	return nil
 }
 
 // Forget records that the plugin no longer has the grant, so the next one does not resume it.
-func (g *Grant) Forget() { g.s.forget(g.id) }
+func (g *Grant) Forget() { g.s.removeGrant(g.id) }
 
-// unhold removes a grant that is about to be released from those that are held. It stays
+// removeHeld removes a grant that is about to be released from those that are held. It stays
 // among the possessions until the release is done, so the next plugin still resumes it.
-func (g *Grant) unhold() {
+func (g *Grant) removeHeld() {
 	g.s.mu.Lock()
 	defer g.s.mu.Unlock()
 	g.s.endGrant(g.id)
 }
 
-// leave makes the next plugin resume the grant by the request leaving, which tells it that the
+// setLeaving makes the next plugin resume the grant by the request leaving, which tells it that the
 // grant is about to end.
-func (g *Grant) leave(leaving *pb.AcquireRequest) {
+func (g *Grant) setLeaving(leaving *pb.AcquireRequest) {
 	g.s.mu.Lock()
 	defer g.s.mu.Unlock()
 	g.request = leaving
 	g.s.endGrant(g.id)
 }
 
-// Judge ends the grant if err is the plugin's answer that it is no longer held.
-func (g *Grant) Judge(err error) {
+// EndIfNotHeld ends the grant if err is the plugin's answer that it is no longer held.
+func (g *Grant) EndIfNotHeld(err error) {
 	if errors.Is(err, recipes.ErrNotHeld) && !errors.Is(err, recipes.ErrSessionLost) {
 		g.Forget()
 		g.Lose(err)
@@ -166,7 +166,7 @@ func (g *Grant) Write(ctx context.Context, ops ...recipes.Op) error {
 			sent, ids, of = append(sent, op), append(ids, ""), append(of, i)
 		}
 		for _, other := range op.Grants() {
-			id, unknown := g.beside(other)
+			id, unknown := g.requestIDOf(other)
 			err = cmp.Or(err, unknown)
 			sent, ids, of = append(sent, recipes.Held(other)), append(ids, id), append(of, i)
 		}
@@ -184,7 +184,7 @@ func (g *Grant) Write(ctx context.Context, ops ...recipes.Op) error {
 		return err
 	}
 	for _, other := range refused.Op.Grants() {
-		other.(remote).grant().Judge(refused.Err)
+		other.(remote).grant().EndIfNotHeld(refused.Err)
 	}
 	i := of[refused.Index]
 	return &recipes.WriteError{Index: i, Op: ops[i], Err: refused.Err}
@@ -195,8 +195,8 @@ type remote interface{ grant() *Grant }
 
 func (g *Grant) grant() *Grant { return g }
 
-// beside returns the request id of another grant of the session.
-func (g *Grant) beside(other recipes.Grant) (id string, err error) {
+// requestIDOf returns the request id of another grant of the session.
+func (g *Grant) requestIDOf(other recipes.Grant) (id string, err error) {
 	r, ok := other.(remote)
 	if !ok || r.grant().s != g.s {
 		return "", fmt.Errorf("%w: %s is not a grant of this session", recipes.ErrInvalid, other.Znode())
@@ -213,7 +213,7 @@ func (g *Grant) ReleaseGrant(ctx context.Context) error {
 		return fmt.Errorf("release %s: %w", g.znode, err)
 	}
 	if first {
-		g.unhold()
+		g.removeHeld()
 		g.tryRelease(ctx, r)
 	}
 	if err := Outcome(ctx, r.done, &r.err); err != nil {
@@ -272,22 +272,22 @@ func Unexplained(err error) bool {
 // tryRelease sends the release to the plugin. If ctx ends before the answer, a goroutine of
 // the session continues.
 func (g *Grant) tryRelease(ctx context.Context, r *release) {
-	t, err := g.s.send(ctx, Options{awaited: true}, g.rpcRelease)
+	gen, err := g.s.send(ctx, Options{awaited: true}, g.rpcRelease)
 	e, answered := wire.Error(err)
 	// If gRPC failed the call, it is repeated at once: the next contender waits.
-	if err == nil || answered && !errors.Is(e, context.Canceled) && !errors.Is(e, context.DeadlineExceeded) && !g.s.outlived(ctx, t, err) {
+	if err == nil || answered && !errors.Is(e, context.Canceled) && !errors.Is(e, context.DeadlineExceeded) && !g.s.pluginEnded(ctx, gen, err) {
 		g.released(r, e)
 		return
 	}
 	g.s.Go(func() { // if the session is ending, the call returns when it has ended
-		g.released(r, Forgotten(g.s.persist(g.s.over, Options{awaited: true}, g.rpcRelease)))
+		g.released(r, IgnoreForgotten(g.s.persist(g.s.over, Options{awaited: true}, g.rpcRelease)))
 	})
 }
 
-// Forgotten is used for the answer to a repeated release. It returns nil if the plugin does
+// IgnoreForgotten is used for the answer to a repeated release. It returns nil if the plugin does
 // not know the grant: then the earlier attempt has released it. The plugin remembers a limited
 // number of ended grants; for a remembered grant, the answer names the reason.
-func Forgotten(err error) error {
+func IgnoreForgotten(err error) error {
 	if Unexplained(err) {
 		return nil
 	}

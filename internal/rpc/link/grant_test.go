@@ -58,7 +58,7 @@ func TestThePluginsOutcomeSurvivesTheSession(t *testing.T) {
 		spy.answer("Write", func() error {
 			l.zk.ExpireSession(s.ID())
 			<-s.Done()
-			return rpcwire.ToStatus(fmt.Errorf("write: %w: %w", outcome, recipes.ErrExpired), nil)
+			return rpcwire.ToStatus(fmt.Errorf("write: %w: %w", outcome, recipes.ErrExpired))
 		})
 		err := h.Write(ctx(t))
 		matches(t, err, outcome, recipes.ErrExpired)
@@ -132,7 +132,7 @@ func TestWaitForARevocationReportsTheLossOfTheHold(t *testing.T) {
 	refused := map[string]error{"Watch": recipes.ErrUnsupported, "AwaitRevocation": recipes.ErrRemoved}
 	s := newLink(t, grpc.WithUnaryInterceptor(func(ctx context.Context, method string, req, reply any, cc *grpc.ClientConn, invoke grpc.UnaryInvoker, opts ...grpc.CallOption) error {
 		if err := refused[method[strings.LastIndexByte(method, '/')+1:]]; err != nil {
-			return rpcwire.ToStatus(err, nil)
+			return rpcwire.ToStatus(err)
 		}
 		return invoke(ctx, method, req, reply, cc, opts...)
 	})).open(t, 0)

@@ -89,7 +89,7 @@ func TestTheNextPluginsAnswerDecides(t *testing.T) {
 				if _, cut := status.FromError(test.answer); cut {
 					return test.answer
 				}
-				return rpcwire.ToStatus(test.answer, nil)
+				return rpcwire.ToStatus(test.answer)
 			})
 			move()
 			switch test.want {

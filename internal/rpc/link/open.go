@@ -48,14 +48,14 @@ func (p *Plugin) open(ctx context.Context, cfg recipes.SessionConfig) (_ recipes
 		return nil, p.openError(ctx, errors.New("its process has ended"))
 	}
 	defer p.endOpen() // after the first echo: before it the session cannot be moved
-	t, opened, err := p.begin(ctx, cfg, nil)
+	gen, opened, err := p.openStream(ctx, cfg, nil)
 	if err != nil {
 		return nil, p.openError(ctx, err)
 	}
-	s := newSession(p.client, cfg, t, opened)
+	s := newSession(p.client, cfg, gen, opened)
 	p.addSession(s)
 	if err := s.run(ctx); err != nil {
-		t.cancelStream()
+		gen.cancelStream()
 		return nil, fmt.Errorf("open session: %w", err)
 	}
 	return p.client.stubs(s), nil
@@ -77,7 +77,7 @@ func giveUp(ctx context.Context, cancelStream context.CancelFunc) (stop func() b
 	}
 }
 
-func (p *Plugin) begin(ctx context.Context, cfg recipes.SessionConfig, resume *pb.Resume) (*generation, *pb.Opened, error) {
+func (p *Plugin) openStream(ctx context.Context, cfg recipes.SessionConfig, resume *pb.Resume) (*generation, *pb.Opened, error) {
 	calls := p.callConnection()
 	// The stream outlives ctx, which bounds only the opening.
 	streamCtx, cancelStream := context.WithCancel(p.ctx)

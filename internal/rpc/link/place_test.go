@@ -8,12 +8,12 @@ import (
 	"github.com/zkrecipes/zkrecipes/recipes"
 )
 
-// The place of a contender arrives in several ways. Only the first one calls the application, and
-// the others do not wait for that call, which may take long.
+// The place of a contender arrives with each part of the answer. Only the first one calls the
+// application, and the others do not wait for that call, which may take long.
 func TestALaterPlaceWaitsForNothing(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		calls := 0
-		w := &waiter{joined: func(recipes.Place) { calls++; time.Sleep(time.Minute) }}
+		w := &pendingCall{joined: func(recipes.Place) { calls++; time.Sleep(time.Minute) }}
 		go w.notify(recipes.Place{})
 		synctest.Wait()
 		begun := time.Now()

@@ -78,7 +78,7 @@ func (p *Plugin) Fail(reason error) { p.cancel(reason) }
 func (p *Plugin) ProcessEnded(ctx context.Context) {
 	p.mu.Lock()
 	p.endProcess()
-	p.check()
+	p.checkEmpty()
 	p.mu.Unlock()
 	select {
 	case <-p.empty.Done():
@@ -122,7 +122,7 @@ func (p *Plugin) endOpen() {
 	if p.opening--; p.opening == 0 {
 		signal(p.opened)
 	}
-	p.check()
+	p.checkEmpty()
 }
 
 func (p *Plugin) addSession(s *Session) {
@@ -135,11 +135,11 @@ func (p *Plugin) removeSession(s *Session) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	delete(p.sessions, s)
-	p.check()
+	p.checkEmpty()
 }
 
-// check ends empty if its condition holds. The caller holds mu.
-func (p *Plugin) check() {
+// checkEmpty ends empty if its condition holds. The caller holds mu.
+func (p *Plugin) checkEmpty() {
 	if p.processEnded.Err() != nil && p.opening == 0 && len(p.sessions) == 0 {
 		p.setEmpty()
 	}

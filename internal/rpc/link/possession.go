@@ -18,42 +18,42 @@ const atOnce = 32
 // then serve the session. A possession that is not resumed is lost; its owner is notified
 // before DropRest deletes the znode. resumePossessions gives up when the generation ends: the
 // next one resumes the same possessions.
-func (s *Session) resumePossessions(t *generation) {
-	defer close(t.resumeEnded)
+func (s *Session) resumePossessions(gen *generation) {
+	defer close(gen.resumeEnded)
 	ctx, cancel := context.WithCancel(s.over)
 	defer cancel()
-	defer context.AfterFunc(t.over, cancel)()
-	if !s.resumeAll(ctx, t) {
+	defer context.AfterFunc(gen.over, cancel)()
+	if !s.resumeAll(ctx, gen) {
 		return
 	}
-	refused, _ := s.retry(t.plugin.to(ctx), func(ctx context.Context) error {
+	refused, _ := s.retry(gen.plugin.to(ctx), func(ctx context.Context) error {
 		_, err := s.client.sessions.DropRest(ctx, &pb.DropRestRequest{Session: s.handle})
 		return err
 	})
-	if refused != nil && t.over.Err() == nil {
+	if refused != nil && gen.over.Err() == nil {
 		s.lose(fmt.Errorf("%w: the session was resumed, and the znodes that were not resumed cannot be deleted: %w", recipes.ErrPluginLost, refused))
 	}
 	if refused != nil {
 		return
 	}
-	for _, g := range s.begin(t) { // no grants if the generation has ended
-		s.Spawn(g.arm)
+	for _, g := range s.startServing(gen) { // no grants if the generation has ended
+		s.Spawn(g.watchLoss)
 	}
 }
 
-// begin makes t serve the session, unless t has ended. It returns the grants whose loss the
-// plugin must report.
+// startServing makes gen serve the session, unless gen has ended. It returns the grants whose loss
+// the plugin must report.
 //
-// When t's stream ends, t.over ends first, and survives clears s.serving afterwards under mu.
-// So either begin sees that t.over has ended, or survives sees that t serves the session.
-func (s *Session) begin(t *generation) (watched []*Grant) {
+// When gen's stream ends, gen.over ends first, and survives clears s.serving afterwards under mu.
+// So either startServing sees that gen.over has ended, or survives sees that gen serves the session.
+func (s *Session) startServing(gen *generation) (watched []*Grant) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if s.err != nil || t.over.Err() != nil {
+	if s.err != nil || gen.over.Err() != nil {
 		return nil
 	}
-	t.ready = true
-	s.serveReady(t)
+	gen.ready = true
+	s.serveReady(gen)
 	for _, p := range s.owned {
 		if g, ok := p.(*Grant); ok && g.watched {
 			watched = append(watched, g)
@@ -66,19 +66,19 @@ func (s *Session) begin(t *generation) (watched []*Grant) {
 type possession interface {
 	resume(ctx context.Context) error // resumes it in the plugin that ctx names
 	drop(reason error)                // ends it, because it was not resumed
-	where() *location
+	resumedIn() *location
 }
 
 // location records in which generation a possession was granted or last resumed.
 type location struct{ at *generation } // under the session's mu
 
-func (h *location) where() *location { return h }
+func (h *location) resumedIn() *location { return h }
 
 // resumeAll resumes possessions and contenders until there are no more, and reports whether
 // it has finished. From then on only grants of this plugin count.
-func (s *Session) resumeAll(ctx context.Context, t *generation) bool {
+func (s *Session) resumeAll(ctx context.Context, gen *generation) bool {
 	for {
-		rest, turns, all := s.notResumed(t)
+		rest, offers, all := s.notResumed(gen)
 		if all || ctx.Err() != nil {
 			return all
 		}
@@ -86,11 +86,11 @@ func (s *Session) resumeAll(ctx context.Context, t *generation) bool {
 		free := make(chan struct{}, atOnce)
 		for _, p := range rest {
 			free <- struct{}{}
-			work.Go(func() { defer func() { <-free }(); s.resumeOne(ctx, t, p) })
+			work.Go(func() { defer func() { <-free }(); s.resumeOne(ctx, gen, p) })
 		}
-		for _, offered := range turns {
+		for _, o := range offers {
 			select {
-			case <-offered.done:
+			case <-o.done:
 			case <-ctx.Done():
 			}
 		}
@@ -98,34 +98,34 @@ func (s *Session) resumeAll(ctx context.Context, t *generation) bool {
 	}
 }
 
-// notResumed returns the possessions that the generation's plugin has not resumed. It offers
-// turns to the contenders that were not resumed, and returns these turns. If there is neither,
+// notResumed returns the possessions that the generation's plugin has not resumed. It offers the
+// pending calls that were not resumed to that plugin, and returns these offers. If there is neither,
 // all is true, and the generation is the owner from now on.
-func (s *Session) notResumed(t *generation) (rest []possession, turns []turn, all bool) {
+func (s *Session) notResumed(gen *generation) (rest []possession, offers []offer, all bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	s.resuming = t
+	s.resuming = gen
 	for _, p := range s.owned {
-		if p.where().at != t {
+		if p.resumedIn().at != gen {
 			rest = append(rest, p)
 		}
 	}
-	for _, w := range s.waiters {
-		if (w.znode != "" || w.always) && w.at != t {
-			offered := turn{t, make(chan struct{})}
-			w.offer(offered)
-			turns = append(turns, offered)
+	for _, c := range s.pending {
+		if (c.znode != "" || c.unplaced) && c.at != gen {
+			o := offer{gen, make(chan struct{})}
+			c.replaceOffer(o)
+			offers = append(offers, o)
 		}
 	}
-	if all = len(rest)+len(turns) == 0; all {
-		s.owner, s.resuming = t, nil
+	if all = len(rest)+len(offers) == 0; all {
+		s.owner, s.resuming = gen, nil
 	}
-	return rest, turns, all
+	return rest, offers, all
 }
 
 // resumeOne makes the plugin resume one possession. If the plugin refuses, resumeOne drops it.
-func (s *Session) resumeOne(ctx context.Context, t *generation, p possession) {
-	err, ok := s.retry(t.plugin.to(ctx), p.resume)
+func (s *Session) resumeOne(ctx context.Context, gen *generation, p possession) {
+	err, ok := s.retry(gen.plugin.to(ctx), p.resume)
 	switch {
 	case !ok: // the plugin may have ended; the stream reports that
 	case err != nil:
@@ -133,7 +133,7 @@ func (s *Session) resumeOne(ctx context.Context, t *generation, p possession) {
 	default:
 		s.mu.Lock()
 		defer s.mu.Unlock()
-		p.where().at = t
+		p.resumedIn().at = gen
 	}
 }
 
@@ -145,7 +145,7 @@ func (s *Session) retry(ctx context.Context, rpc func(context.Context) error) (r
 		if e, answered := wire.Error(err); err == nil || answered && definite(e) {
 			return e, true
 		}
-		if !s.linger(ctx, retryPause) {
+		if !s.sleep(ctx, retryPause) {
 			return nil, false
 		}
 	}
@@ -154,11 +154,11 @@ func (s *Session) retry(ctx context.Context, rpc func(context.Context) error) (r
 // resume makes another plugin resume the grant.
 func (g *Grant) resume(ctx context.Context) error {
 	g.s.mu.Lock()
-	ask := g.request
+	request := g.request
 	g.s.mu.Unlock()
-	a, err := g.s.client.grants.Acquire(ctx, resuming(ask, &pb.Grant{Token: int64(g.token), Znode: g.znode}))
+	a, err := g.s.client.grants.Acquire(ctx, resuming(request, &pb.Grant{Token: int64(g.token), Znode: g.znode}))
 	if err == nil && recipes.Token(a.GetGrant().GetToken()) != g.token {
-		err = wire.ToStatus(fmt.Errorf("%w: it was resumed with token %d", errNotResumed, a.GetGrant().GetToken()), nil)
+		err = wire.ToStatus(fmt.Errorf("%w: it was resumed with token %d", errNotResumed, a.GetGrant().GetToken()))
 	}
 	return err
 }
@@ -208,12 +208,12 @@ func (s *Session) Part(key string) *Part {
 	return p
 }
 
-// Beginning is for a call that begins a part: DropRest, which could delete it, waits for done.
-func (s *Session) Beginning(options Options) (_ Options, done func()) {
-	w := &waiter{turns: make(chan turn, 1), always: true}
-	options.waiter = w
-	s.expect(options.abandonID, w)
-	return options, func() { s.unexpect(options.abandonID, w) }
+// DelayDropRest is for a call that begins a part: DropRest, which could delete it, waits for done.
+func (s *Session) DelayDropRest(options Options) (_ Options, done func()) {
+	c := newPendingCall(nil, true)
+	options.pending = c
+	s.addPending(options.abandonID, c)
+	return options, func() { s.removePending(options.abandonID, c) }
 }
 
 // End removes a part, so that no further plugin resumes it; lost is the reason. If another

@@ -23,12 +23,12 @@ func TestAPluginThatHasEndedDoesNotBeginToServe(t *testing.T) {
 	s.mu.Unlock()
 	next := generationOf()
 	next.stop()
-	s.begin(next)
+	s.startServing(next)
 	if s.serving.Load() != nil {
 		t.Error("it serves")
 	}
 	last := generationOf()
-	s.begin(last)
+	s.startServing(last)
 	if s.serving.Load() != last {
 		t.Error("the next one does not serve")
 	}
@@ -46,7 +46,7 @@ func (d drops) DropRest(ctx context.Context, _ *pb.DropRestRequest, _ ...grpc.Ca
 	if d.hangs {
 		<-ctx.Done()
 	}
-	return nil, wire.ToStatus(context.Canceled, nil)
+	return nil, wire.ToStatus(context.Canceled)
 }
 
 // The last answer of a plugin that has ended is not a refusal: the next one resumes the
@@ -107,36 +107,35 @@ func TestTheOwnerIsAskedForNothingAgain(t *testing.T) {
 	}
 }
 
-// A contender is offered a turn in each generation until it has used it. A contender without a
-// place has nothing to resume. If it were offered a turn, it would never take it, and the session
-// would wait.
-func TestAContenderWithAPlaceIsOfferedItsTurn(t *testing.T) {
+// A call with a place is offered to each generation until it has taken an offer. A call without a
+// place has nothing to resume. It would never take an offer, and the session would wait.
+func TestACallWithAPlaceIsOfferedToTheNextPlugin(t *testing.T) {
 	s, generationOf := resumable(t)
-	w, none := &waiter{turns: make(chan turn, 1)}, &waiter{turns: make(chan turn, 1)}
-	s.expect("1", w)
-	s.expect("2", none)
-	s.begins(w, s.owner, nil)
-	s.begins(none, s.owner, nil)
-	s.placed(w, s.owner, recipes.Place{Znode: "/l/lock-1"})
-	for range 2 { // the first plugin ends before the turn is used
+	w, none := newPendingCall(nil, false), newPendingCall(nil, false)
+	s.addPending("1", w)
+	s.addPending("2", none)
+	s.callBegun(w, s.owner, nil)
+	s.callBegun(none, s.owner, nil)
+	s.placed(w, recipes.Place{Znode: "/l/lock-1"})
+	for range 2 { // the first plugin ends before the offer is taken
 		next := generationOf()
-		_, turns, _ := s.notResumed(next)
-		if len(turns) != 1 || len(w.turns) != 1 || len(none.turns) != 0 {
-			t.Fatalf("%d turns; %d and %d are offered", len(turns), len(w.turns), len(none.turns))
+		_, offers, _ := s.notResumed(next)
+		if len(offers) != 1 || len(w.offers) != 1 || len(none.offers) != 0 {
+			t.Fatalf("%d offers; the calls have %d and %d", len(offers), len(w.offers), len(none.offers))
 		}
-		offered := <-w.turns
-		s.begins(w, next, &offered)
+		offered := <-w.offers
+		s.callBegun(w, next, &offered)
 		if offered.in != next || w.resumed.GetZnode() != "/l/lock-1" {
 			t.Errorf("it resumes %v", w.resumed)
 		}
-		s.returned(w)
+		s.callReturned(w)
 		select {
-		case <-turns[0].done:
+		case <-offers[0].done:
 		default:
-			t.Fatal("the session still waits for the turn")
+			t.Fatal("the session still waits for the call")
 		}
 		if _, _, all := s.notResumed(next); !all {
-			t.Error("the turn counts for nothing")
+			t.Error("the call is offered again")
 		}
 	}
 }

@@ -70,7 +70,7 @@ func TestEndOfADeliveryIsJudgedByWhatWasSent(t *testing.T) {
 			d := received(t, newLink(t, spy.option()).open(t, 0))
 			answer := func() {
 				if test.answer != nil {
-					spy.answer(test.end.call, func() error { return rpcwire.ToStatus(test.answer, nil) })
+					spy.answer(test.end.call, func() error { return rpcwire.ToStatus(test.answer) })
 				}
 			}
 			if test.lost {

@@ -242,7 +242,7 @@ func TestASnapshotOfManyMegabytesCrosses(t *testing.T) {
 func TestWhatIsUnsupportedIsNamed(t *testing.T) {
 	spy := newSpy()
 	s := newLink(t, spy.option()).open(t, 0)
-	spy.answer("Acquire lock", func() error { return rpcwire.ToStatus(fmt.Errorf("%w: the strategy", recipes.ErrUnsupported), nil) })
+	spy.answer("Acquire lock", func() error { return rpcwire.ToStatus(fmt.Errorf("%w: the strategy", recipes.ErrUnsupported)) })
 	_, err := lock(t, s, recipes.LockConfig{}).Acquire(ctx(t))
 	if !errors.Is(err, recipes.ErrUnsupported) || !strings.Contains(err.Error(), "/l") {
 		t.Errorf("got %v", err)

@@ -33,8 +33,8 @@ func (p *Plugin) Pause(ctx context.Context, patience time.Duration) {
 	}
 	changes, cancel := context.WithTimeout(ctx, patience)
 	defer cancel()
-	for _, t := range held {
-		await(changes, t.idle, func() bool { return t.changes.Load() == 0 })
+	for _, gen := range held {
+		await(changes, gen.idle, func() bool { return gen.changes.Load() == 0 })
 	}
 }
 
@@ -89,9 +89,9 @@ func (s *Session) movable(ctx context.Context, p *Plugin) error {
 	for {
 		left, timeout := s.clock.remaining(), s.Timeout()
 		s.mu.Lock()
-		t, changed := s.newest, s.changed
-		over := s.err != nil || t.plugin != p || t.over.Err() != nil // nothing to move
-		state := t.state
+		gen, changed := s.newest, s.changed
+		over := s.err != nil || gen.plugin != p || gen.over.Err() != nil // nothing to move
+		state := gen.state
 		s.mu.Unlock()
 		switch {
 		case over:
@@ -174,12 +174,12 @@ func (p *Plugin) serving() []*Session {
 func (s *Session) pause() *generation {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	t := s.newest
-	t.paused = true
-	if s.err == nil && s.serving.Load() == t {
+	gen := s.newest
+	gen.paused = true
+	if s.err == nil && s.serving.Load() == gen {
 		s.serve(nil)
 	}
-	return t
+	return gen
 }
 
 func (s *Session) unpause() {
@@ -189,10 +189,10 @@ func (s *Session) unpause() {
 	s.serveReady(s.newest)
 }
 
-// serveReady makes t serve the session if t is ready and not paused. The caller holds mu.
-func (s *Session) serveReady(t *generation) {
-	if s.err == nil && t.over.Err() == nil && t.ready && !t.paused {
-		s.serve(t)
+// serveReady makes gen serve the session if gen is ready and not paused. The caller holds mu.
+func (s *Session) serveReady(gen *generation) {
+	if s.err == nil && gen.over.Err() == nil && gen.ready && !gen.paused {
+		s.serve(gen)
 	}
 }
 
@@ -200,7 +200,7 @@ func (s *Session) serveReady(t *generation) {
 // to close.
 func (s *Session) detach(ctx context.Context) bool {
 	s.mu.Lock()
-	t := s.newest
+	gen := s.newest
 	if s.err != nil {
 		s.mu.Unlock()
 		return true
@@ -209,30 +209,30 @@ func (s *Session) detach(ctx context.Context) bool {
 		s.mu.Unlock()
 		return false
 	}
-	t.detaching = make(chan struct{})
+	gen.detaching = make(chan struct{})
 	s.mu.Unlock()
-	_, err := s.client.sessions.Detach(t.plugin.to(ctx), &pb.DetachRequest{Session: s.handle})
+	_, err := s.client.sessions.Detach(gen.plugin.to(ctx), &pb.DetachRequest{Session: s.handle})
 	_, answered := wire.Error(err)
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	t.detached, t.detachFailed = err == nil, err != nil && !answered
-	close(t.detaching)
-	return t.detached
+	gen.detached, gen.detachFailed = err == nil, err != nil && !answered
+	close(gen.detaching)
+	return gen.detached
 }
 
 // detaching returns a channel that is closed when Detach has returned. It is nil if Detach
 // was not called.
-func (s *Session) detaching(t *generation) <-chan struct{} {
+func (s *Session) detaching(gen *generation) <-chan struct{} {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	return t.detaching
+	return gen.detaching
 }
 
 // wasDetached reports whether the plugin has detached the session. The stream may report that
 // (reported) before the answer to Detach arrives. If no answer arrives, the stream counts. The
 // plugin is killed in that case.
-func (s *Session) wasDetached(t *generation, reported bool) bool {
-	leaving := s.detaching(t)
+func (s *Session) wasDetached(gen *generation, reported bool) bool {
+	leaving := s.detaching(gen)
 	if leaving == nil {
 		return false
 	}
@@ -242,8 +242,8 @@ func (s *Session) wasDetached(t *generation, reported bool) bool {
 	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	t.detached = t.detached || reported && t.detachFailed
-	return t.detached
+	gen.detached = gen.detached || reported && gen.detachFailed
+	return gen.detached
 }
 
 // isLoss reports whether the reason in STATE_LOST says that the session is lost. For a
@@ -259,12 +259,12 @@ func isLoss(why error) bool {
 
 // isFree reports whether no process serves the session any more and it was not closed, now
 // that its stream has ended. It waits for the process to end.
-func (s *Session) isFree(t *generation) bool {
-	if !s.wasDetached(t, false) {
-		return t.plugin.died(s.over)
+func (s *Session) isFree(gen *generation) bool {
+	if !s.wasDetached(gen, false) {
+		return gen.plugin.died(s.over)
 	}
 	select {
-	case <-t.plugin.processEnded.Done():
+	case <-gen.plugin.processEnded.Done():
 		return true
 	case <-s.over.Done():
 		return false
@@ -276,9 +276,9 @@ func (s *Session) isFree(t *generation) bool {
 func (s *Session) movedFrom(ctx context.Context, p *Plugin) error {
 	for {
 		s.mu.Lock() // serve, which also publishes the state, holds it
-		t, changed := s.serving.Load(), s.changed
+		gen, changed := s.serving.Load(), s.changed
 		s.mu.Unlock()
-		if t != nil && t.plugin != p {
+		if gen != nil && gen.plugin != p {
 			return nil
 		}
 		select {

@@ -112,7 +112,7 @@ func TestASessionThatWasNotDetachedIsLostWithItsPlugin(t *testing.T) {
 	var loses func(error)
 	first, loses := leaving(func(context.Context) error {
 		loses(recipes.ErrSessionLost)
-		return rpcwire.ToStatus(recipes.ErrSessionLost, nil)
+		return rpcwire.ToStatus(recipes.ErrSessionLost)
 	})
 	p, _ := play(t, c, first)
 	s := openScripted(t, c)
@@ -180,7 +180,7 @@ func TestAWriteOfUnknownOutcomeIsNotRepeated(t *testing.T) {
 	first.write = func() error {
 		close(writing)
 		<-leaves
-		return rpcwire.ToStatus(errors.Join(recipes.ErrUnknownOutcome, recipes.ErrSessionLost), nil)
+		return rpcwire.ToStatus(errors.Join(recipes.ErrUnknownOutcome, recipes.ErrSessionLost))
 	}
 	p, kill := play(t, c, first)
 	s := openScripted(t, c)

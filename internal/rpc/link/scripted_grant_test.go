@@ -4,7 +4,6 @@ import (
 	"cmp"
 	"errors"
 	"fmt"
-	"sync"
 	"sync/atomic"
 	"testing"
 	"time"
@@ -21,17 +20,12 @@ import (
 // session.
 func TestAWaiterThatCannotBeResumedAsksAgain(t *testing.T) {
 	c := client.Unconnected()
-	streams, ended := make(chan shared, 1), make(chan struct{})
+	ended := make(chan struct{})
 	t.Cleanup(func() { close(ended) })
 	_, kill := play(t, c, &scripted{
-		open: passing(streams),
-		acquire: func(r *pb.AcquireRequest) (*pb.AcquireResponse, error) {
-			joined := &pb.Joined{RequestId: r.GetRequestId(), Place: &pb.Place{Znode: "/l/lock-1", Position: 1}}
-			st := <-streams
-			_ = st.Send(&pb.OpenResponse{Message: &pb.OpenResponse_Joined{Joined: joined}})
-			<-ended
-			return nil, nil
-		},
+		open:    serves(time.Hour),
+		place:   &pb.Place{Znode: "/l/lock-1", Position: 1},
+		acquire: func(*pb.AcquireRequest) (*pb.AcquireResponse, error) { <-ended; return nil, nil },
 	})
 	s := openScripted(t, c)
 	places, got := make(chan recipes.Place, 2), make(chan error, 1)
@@ -46,7 +40,7 @@ func TestAWaiterThatCannotBeResumedAsksAgain(t *testing.T) {
 	play(t, c, &scripted{open: serves(time.Hour), acquire: func(r *pb.AcquireRequest) (*pb.AcquireResponse, error) {
 		asked <- r.GetRequestId() + " " + r.GetResumed().GetZnode()
 		if r.GetResumed() != nil {
-			return nil, rpcwire.ToStatus(fmt.Errorf("resume: %w", recipes.ErrUnsupported), nil)
+			return nil, rpcwire.ToStatus(fmt.Errorf("resume: %w", recipes.ErrUnsupported))
 		}
 		return &pb.AcquireResponse{Grant: &pb.Grant{Token: 5, Znode: "/l/lock-2"}}, nil
 	}})
@@ -65,18 +59,14 @@ func TestAWaiterThatCannotBeResumedAsksAgain(t *testing.T) {
 // serves the session, which Joined calls.
 func TestJoinedOfAGrantDelaysNoNextPlugin(t *testing.T) {
 	c := client.Unconnected()
-	streams, joined, granted, call := make(chan shared, 1), make(chan struct{}), make(chan struct{}), make(chan struct{})
+	joined, granted, call := make(chan struct{}), make(chan struct{}), make(chan struct{})
 	grant := func(token int64) (*pb.AcquireResponse, error) {
 		return &pb.AcquireResponse{Grant: &pb.Grant{Token: token, Znode: "/l/lock-1"}}, nil
 	}
 	_, kill := play(t, c, &scripted{
-		open: passing(streams),
-		acquire: func(r *pb.AcquireRequest) (*pb.AcquireResponse, error) {
-			m := &pb.Joined{RequestId: r.GetRequestId(), Place: &pb.Place{Znode: "/l/lock-1", Position: 1}}
-			_ = (<-streams).Send(&pb.OpenResponse{Message: &pb.OpenResponse_Joined{Joined: m}})
-			<-joined
-			return grant(5)
-		},
+		open:     serves(time.Hour),
+		place:    &pb.Place{Znode: "/l/lock-1", Position: 1},
+		acquire:  func(*pb.AcquireRequest) (*pb.AcquireResponse, error) { <-joined; return grant(5) },
 		acquired: func() { close(granted) },
 	})
 	s := openScripted(t, c)
@@ -220,8 +210,6 @@ func TestInvalidMessagesOnTheStreamAreIgnored(t *testing.T) {
 		{Message: &pb.OpenResponse_StateChanged{StateChanged: &pb.StateChanged{State: 77}}},
 		{Message: &pb.OpenResponse_GrantLost{}},
 		{Message: &pb.OpenResponse_GrantLost{GrantLost: &pb.GrantLost{RequestId: "none"}}},
-		{Message: &pb.OpenResponse_Joined{}},
-		{Message: &pb.OpenResponse_Joined{Joined: &pb.Joined{RequestId: "1"}}},
 		{Message: &pb.OpenResponse_BeatEcho{}},
 		{Message: &pb.OpenResponse_BeatEcho{BeatEcho: &pb.BeatEcho{Number: 1 << 60, ContactAge: age(1 << 60), Timeout: age(1)}}},
 		{Message: &pb.OpenResponse_BeatEcho{BeatEcho: &pb.BeatEcho{Number: 1, ContactAge: age(-1 << 60), KnownContactAge: age(-1 << 60), Timeout: age(-1)}}},
@@ -257,13 +245,4 @@ func (q quiet) Send(m *pb.OpenResponse) error {
 		return nil
 	}
 	return q.leaseStream.Send(m)
-}
-
-// passing serves a session, and passes its stream on for announcements.
-func passing(streams chan<- shared) func(leaseStream, *pb.Resume) error {
-	return func(st leaseStream, r *pb.Resume) error {
-		both := shared{st, new(sync.Mutex)}
-		streams <- both
-		return serves(time.Hour)(both, r)
-	}
 }

@@ -14,6 +14,7 @@ import (
 	"google.golang.org/grpc/test/bufconn"
 	"google.golang.org/protobuf/types/known/durationpb"
 
+	"github.com/zkrecipes/zkrecipes/internal/rpc/carry"
 	"github.com/zkrecipes/zkrecipes/internal/rpc/client"
 	rpclink "github.com/zkrecipes/zkrecipes/internal/rpc/link"
 	rpcwire "github.com/zkrecipes/zkrecipes/internal/rpc/wire"
@@ -30,7 +31,10 @@ type scripted struct {
 	pb.UnimplementedGrantServiceServer
 	pb.UnimplementedTransactionServiceServer
 	pb.UnimplementedQueueServiceServer
+	pb.UnimplementedPluginServiceServer
+	calls *carry.Dispatcher // of its services
 
+	place   *pb.Place                           // of the contenders of acquire; may be nil
 	open    func(leaseStream, *pb.Resume) error // after Start
 	acquire func(*pb.AcquireRequest) (*pb.AcquireResponse, error)
 	receive func(*pb.ReceiveElementsRequest) (*pb.ReceiveElementsResponse, error)
@@ -51,8 +55,15 @@ func (s *scripted) Open(st leaseStream) error {
 	return s.open(st, m.GetStart().GetResume())
 }
 
-func (s *scripted) Acquire(_ context.Context, r *pb.AcquireRequest) (*pb.AcquireResponse, error) {
+func (s *scripted) Acquire(ctx context.Context, r *pb.AcquireRequest) (*pb.AcquireResponse, error) {
+	if s.place != nil {
+		carry.Early(ctx)(&pb.AcquireResponse{Place: s.place})
+	}
 	return s.acquire(r)
+}
+
+func (s *scripted) Call(r *pb.CallRequest, st grpc.ServerStreamingServer[pb.CallResponse]) error {
+	return s.calls.ServeInParts(r, st)
 }
 
 func (s *scripted) ReceiveElements(_ context.Context, r *pb.ReceiveElementsRequest) (*pb.ReceiveElementsResponse, error) {
@@ -122,15 +133,19 @@ func play(t *testing.T, c *rpclink.Client, s *scripted) (p *rpclink.Plugin, kill
 	byGRPC(t)
 	listener := bufconn.Listen(1 << 16)
 	g := grpc.NewServer()
-	pb.RegisterSessionServiceServer(g, s)
-	pb.RegisterGrantServiceServer(g, s)
-	pb.RegisterTransactionServiceServer(g, s)
-	pb.RegisterQueueServiceServer(g, s)
+	s.calls = carry.NewDispatcher(carry.Config{})
+	for _, r := range []grpc.ServiceRegistrar{g, s.calls} {
+		pb.RegisterSessionServiceServer(r, s)
+		pb.RegisterGrantServiceServer(r, s)
+		pb.RegisterTransactionServiceServer(r, s)
+		pb.RegisterQueueServiceServer(r, s)
+		pb.RegisterPluginServiceServer(r, s)
+	}
 	var serving sync.WaitGroup
 	serving.Go(func() { _ = g.Serve(listener) })
 	conn := must.Get(grpc.NewClient("passthrough:///test", grpc.WithTransportCredentials(insecure.NewCredentials()),
 		grpc.WithContextDialer(func(ctx context.Context, _ string) (net.Conn, error) { return listener.DialContext(ctx) }),
-		grpc.WithUnaryInterceptor(s.intercept)))(t)
+		grpc.WithUnaryInterceptor(s.intercept), carry.DialOption(nil)))(t)
 	p = c.Connect(conn, nil, func(context.Context) bool { return true })
 	c.Use(p, true)
 	kill = sync.OnceFunc(func() {
@@ -181,7 +196,7 @@ func TestASessionOutlivesAPluginThatRefusesItAtItsEnd(t *testing.T) {
 	asked := make(chan struct{}, 1000)
 	_, kill = play(t, c, &scripted{open: func(leaseStream, *pb.Resume) error {
 		asked <- struct{}{}
-		return rpcwire.ToStatus(fmt.Errorf("open session: %w: %w", recipes.ErrUnavailable, recipes.ErrPluginLost), nil)
+		return rpcwire.ToStatus(fmt.Errorf("open session: %w: %w", recipes.ErrUnavailable, recipes.ErrPluginLost))
 	}})
 	next(t, asked)
 	next(t, asked)
@@ -235,7 +250,7 @@ func (s ticketed) Send(m *pb.OpenResponse) error {
 // smaller timeout, and the plugin dies before it echoes a heartbeat.
 func TestTheNextPluginsFirstAnswerCounts(t *testing.T) {
 	for want, open := range map[error]func(leaseStream, *pb.Resume) error{
-		recipes.ErrExpired: func(leaseStream, *pb.Resume) error { return rpcwire.ToStatus(recipes.ErrExpired, nil) },
+		recipes.ErrExpired: func(leaseStream, *pb.Resume) error { return rpcwire.ToStatus(recipes.ErrExpired) },
 		recipes.ErrDeadline: func(st leaseStream, _ *pb.Resume) error {
 			_ = st.Send(opened(50 * time.Millisecond))
 			<-st.Context().Done()
@@ -301,7 +316,7 @@ func TestAPluginThatHasDetachedDoesNotEndTheSession(t *testing.T) {
 		c := client.Unconnected()
 		wanted, cancel := context.WithCancel(ctx(t))
 		play(t, c, &scripted{open: serves(time.Hour), acquired: cancel, acquire: func(*pb.AcquireRequest) (*pb.AcquireResponse, error) {
-			return nil, rpcwire.ToStatus(test.answered, nil)
+			return nil, rpcwire.ToStatus(test.answered)
 		}})
 		_, err := lock(t, openScripted(t, c), recipes.LockConfig{}).Acquire(wanted)
 		if !errors.Is(err, test.want) || errors.Is(err, test.not) {

@@ -5,25 +5,13 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"sync"
 	"time"
 
 	"github.com/zkrecipes/zkrecipes/internal/rpc/carry"
 	"github.com/zkrecipes/zkrecipes/internal/rpc/wire"
 	"github.com/zkrecipes/zkrecipes/recipes"
 )
-
-// Options control the repetition and the cancellation of a unary call. The zero value is for a
-// read: the call may be repeated, and ends with the session.
-type Options struct {
-	awaited bool          // Pause waits for the call
-	waiter  *waiter       // may be nil; a call with a waiter can be made before DropRest, if it is offered a turn
-	grace   time.Duration // how long the call may continue once the session is over
-
-	// Of a write:
-	atMostOnce bool               // see Once
-	answers    func(e error) bool // see Repeated; may be nil
-	abandonID  string             // see Abandonable; may be empty
-}
 
 // unserved is the error of a call that was not made, or a stream that was not opened. Nothing was
 // sent to the plugin.
@@ -41,18 +29,56 @@ type unanswered struct{}
 
 func (unanswered) Error() string { return "the plugin has ended before it answered" }
 
+// call makes a call, as complete does. If a call with a request id ends without an answer, the
+// plugin is notified that it was given up.
+func (s *Session) call(ctx context.Context, options Options, rpc func(context.Context) error) error {
+	if options.abandonID == "" {
+		return s.complete(ctx, options, rpc)
+	}
+	abandon := func() { s.Abandon(options.abandonID) }
+	if options.grace > 0 {
+		abandon = sync.OnceFunc(abandon)
+		made := rpc
+		rpc = func(wanted context.Context) error { return s.callWithGrace(ctx, wanted, options.grace, abandon, made) }
+	}
+	err := s.complete(ctx, options, rpc)
+	if _, answered := wire.Error(err); err != nil && !answered && !unsent(err) {
+		abandon()
+	}
+	return err
+}
+
+// callWithGrace makes a call in a context that outlasts wanted: when ctx ends, the call is abandoned, and
+// has grace left to answer.
+func (s *Session) callWithGrace(ctx, wanted context.Context, grace time.Duration, abandon func(), rpc func(context.Context) error) error {
+	calling, cancel := context.WithCancel(context.WithoutCancel(wanted))
+	defer cancel()
+	if end, ends := wanted.Deadline(); ends {
+		calling, cancel = context.WithDeadline(calling, end.Add(grace))
+		defer cancel()
+	}
+	defer context.AfterFunc(wanted, func() {
+		if ctx.Err() != nil {
+			abandon()
+			s.sleep(calling, grace)
+		}
+		cancel()
+	})()
+	return rpc(calling)
+}
+
 // complete makes a call, and repeats it if its plugin has ended and repeating is allowed. A
 // plugin that detaches the session refuses writes that it has not begun; these are repeated.
 // If a plugin ends before it answers a write, and the session continues, the outcome is
 // unknown, unless the call is repeated and answered.
 func (s *Session) complete(ctx context.Context, options Options, rpc func(context.Context) error) error {
 	for sent := false; ; {
-		t, err := s.send(ctx, options, rpc)
+		gen, err := s.send(ctx, options, rpc)
 		if err == nil {
 			return nil
 		}
 		e, answered := wire.Error(err)
-		ended := s.outlived(ctx, t, err)
+		ended := s.pluginEnded(ctx, gen, err)
 		switch {
 		case ended && (options.atMostOnce || options.answers != nil):
 			sent = sent || !answered && !unsent(err) || errors.Is(e, recipes.ErrUnknownOutcome)
@@ -61,7 +87,7 @@ func (s *Session) complete(ctx context.Context, options Options, rpc func(contex
 			}
 		case ended:
 		case sent && !(answered && options.answers(e)):
-			return fmt.Errorf("%w, and then: %w", unanswered{}, s.verdict(ctx, e, answered))
+			return fmt.Errorf("%w, and then: %w", unanswered{}, s.selectError(ctx, e, answered))
 		default:
 			return err
 		}
@@ -77,7 +103,7 @@ func (s *Session) persist(ctx context.Context, options Options, rpc func(context
 		if err == nil || answered {
 			return e
 		}
-		if !s.linger(ctx, retryPause) {
+		if !s.sleep(ctx, retryPause) {
 			return cmp.Or(s.Err(), ctx.Err())
 		}
 	}
@@ -93,55 +119,55 @@ func (s *Session) send(ctx context.Context, options Options, rpc func(context.Co
 	if err := cmp.Or(s.Err(), ctx.Err()); err != nil {
 		return nil, unserved{err}
 	}
-	t, err := s.enter(ctx, options)
+	gen, err := s.awaitGeneration(ctx, options)
 	if err != nil {
 		return nil, err
 	}
 	grace := options.grace // the function below must not keep the rest of the options alive
 	calling, cancel := context.WithCancel(ctx)
 	stop := context.AfterFunc(s.over, func() { time.AfterFunc(grace, cancel) })
-	err = rpc(t.plugin.to(calling))
+	err = rpc(gen.plugin.to(calling))
 	stop()
 	cancel()
 	if options.awaited {
-		t.uncount()
+		gen.uncount()
 	}
-	if options.waiter != nil {
-		s.returned(options.waiter)
+	if options.pending != nil {
+		s.callReturned(options.pending)
 	}
-	return t, err
+	return gen, err
 }
 
-// enter waits until a plugin serves the session, or the call's waiter is offered a turn. It
-// records the call in that generation.
-func (s *Session) enter(ctx context.Context, options Options) (*generation, error) {
-	var turns <-chan turn
-	if options.waiter != nil {
-		turns = options.waiter.turns
+// awaitGeneration waits until a plugin serves the session, or until the pending call is offered to one
+// that resumes the session. It records the call in that generation.
+func (s *Session) awaitGeneration(ctx context.Context, options Options) (*generation, error) {
+	var offers <-chan offer
+	if options.pending != nil {
+		offers = options.pending.offers
 	}
 	for {
-		t, changed := s.serving.Load(), (<-chan struct{})(nil)
-		if t == nil {
+		gen, changed := s.serving.Load(), (<-chan struct{})(nil)
+		if gen == nil {
 			s.mu.Lock()
-			t, changed = s.serving.Load(), s.changed
+			gen, changed = s.serving.Load(), s.changed
 			s.mu.Unlock()
 		}
 		switch {
-		case t != nil && options.awaited && !s.count(t):
+		case gen != nil && options.awaited && !s.count(gen):
 			continue
-		case t != nil && options.waiter != nil:
-			s.begins(options.waiter, t, nil)
-			return t, nil
-		case t != nil:
-			return t, nil
+		case gen != nil && options.pending != nil:
+			s.callBegun(options.pending, gen, nil)
+			return gen, nil
+		case gen != nil:
+			return gen, nil
 		}
 		select {
-		case offered := <-turns:
+		case o := <-offers:
 			if options.awaited {
-				offered.in.changes.Add(1)
+				o.in.changes.Add(1)
 			}
-			s.begins(options.waiter, offered.in, &offered)
-			return offered.in, nil
+			s.callBegun(options.pending, o.in, &o)
+			return o.in, nil
 		case <-changed:
 		case <-s.over.Done():
 			return nil, unserved{s.Err()}
@@ -155,22 +181,22 @@ func notServed(ctx context.Context) error {
 	return unserved{fmt.Errorf("%w: the plugin has ended, and no other serves the session yet: %w", recipes.ErrUnavailable, ctx.Err())}
 }
 
-// count counts a call in a generation, unless t no longer serves the session.
-func (s *Session) count(t *generation) bool {
-	t.changes.Add(1)
-	if s.serving.Load() == t { // from now on Pause waits for it
+// count counts a call in a generation, unless gen no longer serves the session.
+func (s *Session) count(gen *generation) bool {
+	gen.changes.Add(1)
+	if s.serving.Load() == gen { // from now on Pause waits for it
 		return true
 	}
-	t.uncount()
+	gen.uncount()
 	return false
 }
 
-// outlived reports whether a call failed with err because the plugin of its generation has
+// pluginEnded reports whether a call failed with err because the plugin of its generation has
 // ended or detached the session, and the session continues. The stream reports that, possibly
-// later than the call fails. After Detach, outlived waits for nothing else, because the plugin
+// later than the call fails. After Detach, pluginEnded waits for nothing else, because the plugin
 // takes some time to end.
-func (s *Session) outlived(ctx context.Context, t *generation, err error) bool {
-	if t == nil || !s.resumable {
+func (s *Session) pluginEnded(ctx context.Context, gen *generation, err error) bool {
+	if gen == nil || !s.resumable {
 		return false
 	}
 	e, answered := wire.Error(err)
@@ -178,13 +204,13 @@ func (s *Session) outlived(ctx context.Context, t *generation, err error) bool {
 	case answered && !errors.Is(e, recipes.ErrSessionLost), !answered && (errors.Is(e, recipes.ErrTooLarge) || ctx.Err() != nil):
 		return false
 	}
-	patience := time.After(verdictTimeout)
-	if s.detaching(t) != nil {
+	patience := time.After(causeTimeout)
+	if s.detaching(gen) != nil {
 		patience = nil
 	}
-	s.awaitCause(ctx, t.ended, patience)
+	s.awaitCause(ctx, gen.ended, patience)
 	select {
-	case <-t.ended:
+	case <-gen.ended:
 		return s.Err() == nil
 	default:
 		return false
@@ -194,8 +220,8 @@ func (s *Session) outlived(ctx context.Context, t *generation, err error) bool {
 // retryPause is the pause between attempts of a call that is repeated until it is answered.
 const retryPause = 100 * time.Millisecond
 
-// linger waits for d. It returns false if the session is lost or ctx ends before.
-func (s *Session) linger(ctx context.Context, d time.Duration) bool {
+// sleep waits for d. It returns false if the session is lost or ctx ends before.
+func (s *Session) sleep(ctx context.Context, d time.Duration) bool {
 	wait := time.NewTimer(d)
 	defer wait.Stop()
 	select {

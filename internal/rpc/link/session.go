@@ -46,9 +46,9 @@ type Session struct {
 
 	mu      sync.Mutex
 	err     error
-	closed  bool               // Close waits, or has waited
-	held    map[string]*Grant  // grants that are held, by request id
-	waiters map[string]*waiter // by request id
+	closed  bool                    // Close waits, or has waited
+	held    map[string]*Grant       // grants that are held, by request id
+	pending map[string]*pendingCall // by request id
 	tasks   sync.WaitGroup
 
 	newest   *generation           // the latest with a stream
@@ -62,17 +62,17 @@ type Session struct {
 	closeErr   error
 }
 
-func newSession(c *Client, cfg recipes.SessionConfig, t *generation, o *pb.Opened) *Session {
+func newSession(c *Client, cfg recipes.SessionConfig, gen *generation, o *pb.Opened) *Session {
 	s := &Session{
 		client: c, cfg: cfg,
 		handle: o.GetSession(), id: o.GetSessionId(), resumeTicket: o.GetTicket(),
-		events: feed.New(recipes.Event{State: t.state}),
-		held:   make(map[string]*Grant), owned: make(map[string]possession), waiters: make(map[string]*waiter),
-		resumable: len(o.GetTicket()) > 0 && t.plugin.died != nil,
-		newest:    t, owner: t, changed: make(chan struct{}), closeEnded: make(chan struct{}),
+		events: feed.New(recipes.Event{State: gen.state}),
+		held:   make(map[string]*Grant), owned: make(map[string]possession), pending: make(map[string]*pendingCall),
+		resumable: len(o.GetTicket()) > 0 && gen.plugin.died != nil,
+		newest:    gen, owner: gen, changed: make(chan struct{}), closeEnded: make(chan struct{}),
 	}
-	t.ready = true
-	s.serving.Store(t)
+	gen.ready = true
+	s.serving.Store(gen)
 	s.over, s.end = context.WithCancel(context.Background())
 	s.clock = newClock(o.GetTimeout().AsDuration())
 	if s.client.meters != nil {
@@ -85,17 +85,17 @@ func newSession(c *Client, cfg recipes.SessionConfig, t *generation, o *pb.Opene
 // run starts the session's goroutines. It waits for the first echo, which has the age of the
 // last contact, and until it is known which connection carries calls.
 func (s *Session) run(ctx context.Context) error {
-	t := s.newest
-	if !s.Spawn(func() { s.live(t) }) {
-		t.plugin.removeSession(s)
+	gen := s.newest
+	if !s.Spawn(func() { s.readStreams(gen) }) {
+		gen.plugin.removeSession(s)
 		s.lose(recipes.ErrClosed)
-		return t.plugin.failure()
+		return gen.plugin.failure()
 	}
 	if !s.Spawn(s.watchClock) {
 		s.lose(recipes.ErrClosed)
-		return t.plugin.failure()
+		return gen.plugin.failure()
 	}
-	for _, began := range []<-chan struct{}{s.clock.started, t.calls.Settled()} {
+	for _, began := range []<-chan struct{}{s.clock.started, gen.calls.Settled()} {
 		select {
 		case <-began:
 		case <-s.over.Done():
@@ -132,52 +132,50 @@ func (s *Session) Go(f func()) {
 	}
 }
 
-// listen reads a plugin's messages until its stream ends. The stream is the lease: the session
+// readStream reads a plugin's messages until its stream ends. The stream is the lease: the session
 // ends with it, unless another plugin resumes the session. That is impossible if the loss is
 // final: the plugin has reported it and did not detach the session, or Fail was called.
-func (s *Session) listen(t *generation) (why error, final bool) {
+func (s *Session) readStream(gen *generation) (why error, final bool) {
 	for {
-		m, err := t.stream.Recv()
-		if err != nil || t.plugin.ctx.Err() != nil { // Fail takes precedence: the plugin's message may be its consequence
-			return streamEnd(t, err), t.plugin.ctx.Err() != nil
+		m, err := gen.stream.Recv()
+		if err != nil || gen.plugin.ctx.Err() != nil { // Fail takes precedence: the plugin's message may be its consequence
+			return streamEnd(gen, err), gen.plugin.ctx.Err() != nil
 		}
 		if c := m.GetStateChanged(); c.GetState() == pb.State_STATE_LOST {
 			why := wire.Failure(c.GetReason(), recipes.ErrSessionLost)
-			return why, isLoss(why) || !s.wasDetached(t, true)
+			return why, isLoss(why) || !s.wasDetached(gen, true)
 		}
-		s.dispatch(t, m)
+		s.dispatch(gen, m)
 	}
 }
 
-func streamEnd(t *generation, err error) error {
-	if cause := context.Cause(t.plugin.ctx); cause != nil {
+func streamEnd(gen *generation, err error) error {
+	if cause := context.Cause(gen.plugin.ctx); cause != nil {
 		return cause
 	}
 	e, _ := wire.Error(err)
 	return fmt.Errorf("%w: the session's stream ended: %v", recipes.ErrPluginLost, e)
 }
 
-func (s *Session) dispatch(t *generation, m *pb.OpenResponse) {
+func (s *Session) dispatch(gen *generation, m *pb.OpenResponse) {
 	switch m := m.GetMessage().(type) {
 	case *pb.OpenResponse_StateChanged:
-		s.setState(t, wire.State(m.StateChanged.GetState()))
+		s.setState(gen, wire.State(m.StateChanged.GetState()))
 	case *pb.OpenResponse_GrantLost:
-		if g := s.forget(m.GrantLost.GetRequestId()); g != nil {
+		if g := s.removeGrant(m.GrantLost.GetRequestId()); g != nil {
 			g.Lose(wire.Failure(m.GrantLost.GetReason(), recipes.ErrNotHeld))
 		}
-	case *pb.OpenResponse_Joined:
-		s.joined(t, m.Joined.GetRequestId(), wire.Place(m.Joined.GetPlace()))
 	case *pb.OpenResponse_BeatEcho:
 		s.clock.echo(m.BeatEcho)
 	}
 }
 
 // setState publishes the state, if the plugin that reports it serves the session.
-func (s *Session) setState(t *generation, state recipes.State) {
+func (s *Session) setState(gen *generation, state recipes.State) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	t.state = state
-	if s.serving.Load() == t {
+	gen.state = state
+	if s.serving.Load() == gen {
 		s.events.Set(recipes.Event{State: state})
 	}
 	close(s.changed) // for movable
@@ -264,8 +262,8 @@ func (s *Session) Close(ctx context.Context) error {
 
 func (s *Session) close(ctx context.Context) error {
 	s.client.meters.Read(ctx, s.source)
-	if t, err := s.enter(ctx, Options{awaited: true}); err == nil { // if no plugin serves the session, enter waits for the next one
-		defer t.uncount()
+	if gen, err := s.awaitGeneration(ctx, Options{awaited: true}); err == nil { // if no plugin serves the session, awaitGeneration waits for the next one
+		defer gen.uncount()
 	}
 	s.finish(recipes.ErrClosed) // the stream stays open for the call to Close
 	err := s.closeRemote(ctx)

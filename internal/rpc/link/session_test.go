@@ -21,7 +21,7 @@ func TestCloseReturnsThePluginsAnswer(t *testing.T) {
 	c, cancel := context.WithCancel(ctx(t))
 	spy.answer("Close", func() error {
 		cancel()
-		return rpcwire.ToStatus(recipes.ErrAuthFailed, nil)
+		return rpcwire.ToStatus(recipes.ErrAuthFailed)
 	})
 	matches(t, s.Close(c), recipes.ErrUnknownOutcome, recipes.ErrAuthFailed)
 }

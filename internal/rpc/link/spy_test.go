@@ -37,7 +37,7 @@ func (s *spy) intercept(ctx context.Context, method string, req, reply any, cc *
 	delete(s.instead, name)
 	s.mu.Unlock()
 	if refuse != nil {
-		return rpcwire.ToStatus(refuse(), nil)
+		return rpcwire.ToStatus(refuse())
 	}
 	err := invoke(ctx, method, req, reply, cc, opts...)
 	if answer != nil {

@@ -24,7 +24,7 @@ func Stream[Q, M, T any](ctx context.Context, s *Session, what string, open Meth
 	end := func() { stop(); cancel() }
 
 	w := &watcher[Q, M]{s: s, open: open, request: request}
-	if err := w.begin(watching); err != nil {
+	if err := w.openStream(watching); err != nil {
 		end()
 		return nil, s.explain(ctx, what, err)
 	}
@@ -37,7 +37,7 @@ func Stream[Q, M, T any](ctx context.Context, s *Session, what string, open Meth
 		// The loss of the session may have ended this stream, but the session's stream reports
 		// it. A reader calls Session.Err at the end of the watch. Without this wait, Err could
 		// still be nil.
-		s.linger(watching, verdictTimeout)
+		s.sleep(watching, causeTimeout)
 	}) {
 		end()
 		return nil, fmt.Errorf("%s: %w", what, s.Err())
@@ -56,23 +56,23 @@ type watcher[Q, M any] struct {
 	last   *M // the last message read
 }
 
-// begin opens a stream and reads its first message.
-func (w *watcher[Q, M]) begin(ctx context.Context) error {
+// openStream opens a stream and reads its first message.
+func (w *watcher[Q, M]) openStream(ctx context.Context) error {
 	for {
-		t, err := w.s.enter(ctx, Options{})
+		gen, err := w.s.awaitGeneration(ctx, Options{})
 		if err != nil {
 			return err
 		}
-		st, err := w.open(t.plugin.to(ctx), w.request)
+		st, err := w.open(gen.plugin.to(ctx), w.request)
 		var first *M
 		if err == nil {
 			first, err = st.Recv()
 		}
 		if err == nil {
-			w.in, w.stream, w.last = t, st, first
+			w.in, w.stream, w.last = gen, st, first
 			return nil
 		}
-		if !w.s.outlived(ctx, t, err) {
+		if !w.s.pluginEnded(ctx, gen, err) {
 			return err
 		}
 	}
@@ -87,7 +87,7 @@ func (w *watcher[Q, M]) next(ctx context.Context) bool {
 			return true
 		}
 		before := w.last
-		if !w.s.outlived(ctx, w.in, err) || w.begin(ctx) != nil {
+		if !w.s.pluginEnded(ctx, w.in, err) || w.openStream(ctx) != nil {
 			return false
 		}
 		if !equal(before, w.last) {

@@ -80,7 +80,6 @@ func TestReceiptsAreUsedAgain(t *testing.T) {
 
 // Without another plugin the elements are lost, and the error names them.
 func TestTakeNamesTheElementThatIsLostWithItsPlugin(t *testing.T) {
-	byGRPC(t) // which has no early parts
 	spy := newSpy()
 	l := newLink(t, spy.option())
 	s := l.open(t, 0)

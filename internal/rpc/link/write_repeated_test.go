@@ -33,10 +33,10 @@ func TestARepeatedCallWhoseOutcomeIsUnknown(t *testing.T) {
 		unknown bool
 	}{
 		{"done", nil, false},
-		{"refused", wire.ToStatus(recipes.ErrVoted, nil), false},
+		{"refused", wire.ToStatus(recipes.ErrVoted), false},
 		{"not served", notServed(canceled), true},
-		{"not reached", wire.ToStatus(recipes.ErrUnavailable, nil), true},
-		{"given up", wire.ToStatus(context.Canceled, nil), true},
+		{"not reached", wire.ToStatus(recipes.ErrUnavailable), true},
+		{"given up", wire.ToStatus(context.Canceled), true},
 	} {
 		t.Run(c.what, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
@@ -68,7 +68,7 @@ func TestARepeatedCallWhoseOutcomeIsUnknown(t *testing.T) {
 // The plugin has ended while the call waited for its connection. So the next plugin makes the
 // call, and its outcome is known.
 func TestAWriteThatItsConnectionDidNotSendIsMadeByTheNextPlugin(t *testing.T) {
-	for name, options := range map[string]Options{"once": Once().Abandonable("1"), "repeated": Repeated(Answers)} {
+	for name, options := range map[string]Options{"once": AtMostOnce().Abandonable("1"), "repeated": Repeated(Answers)} {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				s, of := resumable(t)
@@ -102,7 +102,7 @@ func TestAWriteThatWasNotSentHasNoUnknownOutcome(t *testing.T) {
 		}
 		plain, guarded := make(chan error), make(chan error)
 		go func() {
-			_, err := Write(t.Context(), s, "it", Once(), sends, 0)
+			_, err := Write(t.Context(), s, "it", AtMostOnce(), sends, 0)
 			plain <- err
 		}()
 		go func() {
@@ -230,10 +230,10 @@ func TestAFailedCallWaitsForTheEndOfItsPlugin(t *testing.T) {
 			if !lives && (err != nil || calls != 2 || took != time.Minute) {
 				t.Errorf("%d calls, then %v after %v", calls, err, took)
 			}
-			if lives && (err != broken || took != verdictTimeout) {
+			if lives && (err != broken || took != causeTimeout) {
 				t.Errorf("it ends with %v after %v", err, took)
 			}
-			if lives && (s.verdict(t.Context(), err, false) != err || time.Since(begun) != 2*verdictTimeout) {
+			if lives && (s.selectError(t.Context(), err, false) != err || time.Since(begun) != 2*causeTimeout) {
 				t.Errorf("its error is clear after %v", time.Since(begun))
 			}
 		})
@@ -271,7 +271,7 @@ func TestAWaiterOfASessionThatIsRefusedGivesUp(t *testing.T) {
 		}()
 		synctest.Wait()
 		s.mu.Lock()
-		for _, w := range s.waiters {
+		for _, w := range s.pending {
 			w.znode = "/l/lock-1"
 		}
 		s.mu.Unlock()
@@ -315,7 +315,7 @@ func TestAReleaseIsRepeatedAtOnce(t *testing.T) {
 // The plugin has answered that the grant is not held. A later call returns that answer.
 func TestARefusedReleaseIsNotSentAgain(t *testing.T) {
 	s, _ := resumable(t)
-	sent := &releases{fails: wire.ToStatus(recipes.ErrNotHeld, nil)}
+	sent := &releases{fails: wire.ToStatus(recipes.ErrNotHeld)}
 	s.client.grants = sent
 	g := &Grant{s: s, id: "1", lost: make(chan struct{})}
 	for range 2 {
@@ -332,10 +332,10 @@ func TestARefusedReleaseIsNotSentAgain(t *testing.T) {
 func TestAGrantThatThePluginDoesNotHoldIsForgotten(t *testing.T) {
 	s, _ := resumable(t)
 	g := &Grant{s: s, id: "1", lost: make(chan struct{})}
-	if _, err := s.remember(&waiter{at: s.owner}, g); err != nil {
+	if _, err := s.holdGrants(&pendingCall{at: s.owner}, g); err != nil {
 		t.Fatal(err)
 	}
-	if g.Judge(recipes.ErrNotHeld); len(s.held)+len(s.owned) > 0 {
+	if g.EndIfNotHeld(recipes.ErrNotHeld); len(s.held)+len(s.owned) > 0 {
 		t.Errorf("held: %d; for the next plugin: %d", len(s.held), len(s.owned))
 	}
 }

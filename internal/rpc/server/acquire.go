@@ -3,6 +3,9 @@ package server
 import (
 	"context"
 
+	"google.golang.org/grpc"
+	"google.golang.org/protobuf/proto"
+
 	"github.com/zkrecipes/zkrecipes/internal/rpc/carry"
 	"github.com/zkrecipes/zkrecipes/internal/rpc/wire"
 	pb "github.com/zkrecipes/zkrecipes/plugin/proto/zkrecipes/v1"
@@ -10,63 +13,46 @@ import (
 )
 
 func (s service) Acquire(ctx context.Context, r *pb.AcquireRequest) (*pb.AcquireResponse, error) {
-	run, err := runnerOf(r)
-	if err != nil {
-		return nil, err
-	}
-	return s.contend(ctx, r, run)
-}
-
-// contend waits for the grant of a request, or joins the call that already waits for it. If it
-// fails after a contender has joined, the error contains the place, because the host passes it to
-// the application in any case.
-func (s *Server) contend(ctx context.Context, r *pb.AcquireRequest, run runner) (*pb.AcquireResponse, error) {
 	t, err := s.target(r)
 	if err != nil {
 		return nil, err
 	}
-	resumed := r.GetResumed()
-	if err := t.resumption.allows(resumed); err != nil && !t.acquisitions.knows(r.GetRequestId()) {
+	if err := t.resumption.allows(r.GetResumed()); err != nil && !t.acquisitions.knows(r.GetRequestId()) {
 		return nil, err
 	}
-	c, err := t.acquisitions.call(ctx, r.GetRequestId(), resumed.GetToken() != 0, t.announcer(ctx, r), func(ctx context.Context, joined func(recipes.Place)) (_ *grant, err error) {
-		defer func() {
-			if p := recover(); p != nil {
-				err = logPanic(p, s.rpcLog(), "an acquirer")
-			}
-		}()
-		return run(ctx, t, joined)
-	})
+	c, err := t.acquisitions.call(ctx, t, r, acquire)
 	if c == nil {
 		return nil, err
 	}
 	if err != nil {
-		if resumed != nil {
+		if r.GetResumed() != nil {
 			t.acquisitions.retry(c)
 		}
-		return nil, wire.ToStatus(err, c.place)
+		c.announce(carry.Early(ctx)) // the host passes the place to the application in any case
+		return nil, err
 	}
 	return response(r, c)
 }
 
-// announcer returns how the host is notified of the place: by an early part of the answer, or
-// else on the session's stream. It returns nil if the request asks for no notice. The answer has
-// the place in any case. If the contender is first in the queue, no early part is sent, because the
-// answer follows soon. A member of a double barrier waits for others whatever its place is.
-func (ss *session) announcer(ctx context.Context, r *pb.AcquireRequest) func(recipes.Place) {
-	early, entering := carry.Early(ctx), r.GetDoubleBarrier() != nil
-	switch {
-	case !r.GetAnnounce():
-		return nil
-	case early == nil:
-		return func(p recipes.Place) {
-			joined := &pb.Joined{RequestId: r.GetRequestId(), Place: wire.ToPlace(p)}
-			ss.out.put(&pb.OpenResponse{Message: &pb.OpenResponse_Joined{Joined: joined}})
-		}
+// joined records where the contender has joined the wait queue, and tells the host of the first
+// call, by an early part of the answer. For the first in the queue no part is sent: the answer
+// follows soon, and has the place. A member of a double barrier waits for others whatever its
+// place is.
+func (c *acquisition) joined(p recipes.Place) {
+	c.place = &p
+	if p.Position != 0 || c.entersBarrier {
+		c.announce(c.early)
 	}
-	return func(p recipes.Place) {
-		if p.Position != 0 || entering {
-			early(wire.ToEarlyPlace(p))
-		}
+}
+
+// announce sends the place, if it is known, to a host that reads early parts of the answer.
+func (c *acquisition) announce(early func(proto.Message)) {
+	if early != nil && c.place != nil {
+		early(&pb.AcquireResponse{Place: wire.ToPlace(*c.place)})
 	}
+}
+
+// Call makes a call whose answer has early parts: see carry.Early.
+func (s service) Call(r *pb.CallRequest, st grpc.ServerStreamingServer[pb.CallResponse]) error {
+	return s.calls.ServeInParts(r, st)
 }

@@ -8,6 +8,9 @@ import (
 	"sync"
 	"time"
 
+	"google.golang.org/protobuf/proto"
+
+	"github.com/zkrecipes/zkrecipes/internal/rpc/carry"
 	"github.com/zkrecipes/zkrecipes/internal/rpc/wire"
 	pb "github.com/zkrecipes/zkrecipes/plugin/proto/zkrecipes/v1"
 	"github.com/zkrecipes/zkrecipes/recipes"
@@ -29,16 +32,18 @@ type grant struct {
 	endsWithHost bool // it needs the host's code: see the proto's Election
 }
 
-// An acquirer waits for a grant. If the recipe has a wait queue, it calls joined once.
-type acquirer func(ctx context.Context, joined func(recipes.Place)) (*grant, error)
-
 // An acquisition is the work for one request id, from the arrival of the call until the
 // session forgets it. It runs once, however often it is called.
 type acquisition struct {
 	id      string
 	resumed bool // the host had the grant from another plugin
+	ctx     context.Context
 	cancel  context.CancelFunc
-	done    chan struct{} // closed when the fields below are set
+
+	entersBarrier bool                // a double barrier
+	early         func(proto.Message) // of the first call: see carry.Early
+
+	done chan struct{} // closed when the fields below are set
 
 	grant *grant
 	place *recipes.Place
@@ -55,19 +60,19 @@ type acquisitions struct {
 	ss    *session
 	limit int
 
-	mu     sync.Mutex
-	closed bool
-	alone  bool // the host has died
-	all    map[string]*acquisition
-	ended  []string                      // ids of finished acquisitions, the oldest first
-	waits  map[string]context.CancelFunc // cancel running calls that ask for no grant, by request id
+	mu       sync.Mutex
+	closed   bool
+	hostDead bool // the host has died
+	all      map[string]*acquisition
+	ended    []string                      // ids of finished acquisitions, the oldest first
+	cancels  map[string]context.CancelFunc // cancel running calls that ask for no grant, by request id
 
 	undos   map[string]func() // undo such calls after their success, by request id
 	undoIDs []string          // the oldest first
 }
 
 func newAcquisitions(ss *session, limit int) *acquisitions {
-	return &acquisitions{ss: ss, limit: limit, all: make(map[string]*acquisition), waits: make(map[string]context.CancelFunc), undos: make(map[string]func())}
+	return &acquisitions{ss: ss, limit: limit, all: make(map[string]*acquisition), cancels: make(map[string]context.CancelFunc), undos: make(map[string]func())}
 }
 
 // knows reports whether a call with that id repeats an earlier one.
@@ -77,23 +82,20 @@ func (a *acquisitions) knows(id string) bool {
 	return a.all[id] != nil
 }
 
-// call runs the acquirer for id, or joins the call that already does, and waits for its end.
+// call makes the acquisition of a request by acquire, or joins the call that already does, and waits
+// for its end.
 // If ctx ends first and no other call waits for it, the contender leaves the wait queue.
-// resumed says that the host already has the grant. Such a grant is resumed even if ctx ends,
-// and the repeated call finds it.
-func (a *acquisitions) call(ctx context.Context, id string, resumed bool, announce func(recipes.Place), run acquirer) (*acquisition, error) {
-	if id == "" {
-		return nil, fmt.Errorf("%w: request_id is empty", recipes.ErrInvalid)
-	}
-	c, first, err := a.enter(id, resumed, announce, run)
+// A grant that the host already has is resumed even if ctx ends, and the repeated call finds it.
+func (a *acquisitions) call(ctx context.Context, t target, r *pb.AcquireRequest, acquire acquireFunc) (*acquisition, error) {
+	c, first, err := a.find(ctx, r)
 	if err != nil {
 		return nil, err
 	}
-	if first != nil {
-		// The acquirer runs in the caller's goroutine: a separate one would have to wake the
-		// caller for the answer. It continues after ctx's end while other calls wait for it.
+	if first {
+		// It runs in the caller's goroutine: a separate one would have to wake the caller for the
+		// answer. It continues after ctx's end while other calls wait for it.
 		stop := context.AfterFunc(ctx, func() { _, _ = a.leave(ctx, c) })
-		first()
+		a.run(c, t, r, acquire)
 		if !stop() { // leave was called
 			return nil, ctx.Err()
 		}
@@ -110,30 +112,33 @@ func (a *acquisitions) call(ctx context.Context, id string, resumed bool, announ
 	return a.leave(ctx, c)
 }
 
-// enter finds or makes the acquisition of a call. If the acquisition is new, the caller
-// must run the returned first.
-func (a *acquisitions) enter(id string, resumed bool, announce func(recipes.Place), run acquirer) (c *acquisition, first func(), err error) {
+// find returns the acquisition of a call, and counts the caller. first reports that the
+// acquisition is new, and that the caller must run it.
+func (a *acquisitions) find(ctx context.Context, r *pb.AcquireRequest) (c *acquisition, first bool, err error) {
+	id := r.GetRequestId()
+	if id == "" {
+		return nil, false, fmt.Errorf("%w: request_id is empty", recipes.ErrInvalid)
+	}
 	a.mu.Lock()
 	defer a.mu.Unlock()
-	c, ok := a.all[id]
-	if !ok {
+	c, known := a.all[id]
+	if !known {
 		if a.closed {
-			return nil, nil, lost(a.ss)
+			return nil, false, endReason(a.ss)
 		}
 		if n := len(a.all) - len(a.ended); n >= a.limit {
-			return nil, nil, errHoldsLimit(n)
+			return nil, false, errHoldsLimit(n)
 		}
-		ctx, cancel := context.WithCancel(a.ss.ctx)
-		c = &acquisition{id: id, resumed: resumed, cancel: cancel, done: make(chan struct{})}
+		c = &acquisition{
+			id: id, resumed: r.GetResumed().GetToken() != 0, done: make(chan struct{}),
+			entersBarrier: r.GetDoubleBarrier() != nil, early: carry.Early(ctx),
+		}
+		c.ctx, c.cancel = context.WithCancel(a.ss.ctx)
 		a.all[id] = c
 		a.ss.tasks.Add(1)
-		first = func() {
-			defer a.ss.tasks.Done()
-			a.run(ctx, c, announce, run)
-		}
 	}
 	c.callers++
-	return c, first, nil
+	return c, !known, nil
 }
 
 // leave ends the wait of one caller. A caller whose context has ended cannot read an answer,
@@ -158,38 +163,42 @@ func (a *acquisitions) close() {
 	a.closed = true
 }
 
-func (a *acquisitions) run(ctx context.Context, c *acquisition, announce func(recipes.Place), run acquirer) {
+func (a *acquisitions) run(c *acquisition, t target, r *pb.AcquireRequest, acquire acquireFunc) {
+	defer a.ss.tasks.Done()
 	defer c.cancel()
-	var place *recipes.Place
-	grant, err := run(ctx, func(p recipes.Place) {
-		place = &p
-		if announce != nil {
-			announce(p)
-		}
-	})
-	a.ss.out.withdraw(c.id)
+	grant, err := c.contained(t, r, acquire)
 	if a.ss.ctx.Err() != nil && errors.Is(err, context.Canceled) {
-		err = lost(a.ss)
+		err = endReason(a.ss)
 	}
 
 	a.mu.Lock()
 	defer a.mu.Unlock()
-	c.grant, c.place, c.err = grant, place, err
+	c.grant, c.err, c.early = grant, err, nil
 	close(c.done)
 	switch {
 	case err != nil:
 		c.grant = nil
 		a.finish(c)
-	case c.abandoned, a.alone && grant.endsWithHost:
+	case c.abandoned, a.hostDead && grant.endsWithHost:
 		a.giveUp(c)
 	}
+}
+
+// contained calls acquire. A panic becomes an error, because other calls may wait for the result.
+func (c *acquisition) contained(t target, r *pb.AcquireRequest, acquire acquireFunc) (_ *grant, err error) {
+	defer func() {
+		if p := recover(); p != nil {
+			err = logPanic(p, t.log, "an acquisition")
+		}
+	}()
+	return acquire(c.ctx, t, r, c.joined)
 }
 
 // hostDied gives up the grants that end with the host.
 func (a *acquisitions) hostDied() {
 	a.mu.Lock()
 	defer a.mu.Unlock()
-	a.alone = true
+	a.hostDead = true
 	for _, c := range a.all {
 		select {
 		case <-c.done:
@@ -201,8 +210,8 @@ func (a *acquisitions) hostDied() {
 	}
 }
 
-// lost returns the reason why a session has ended, even before Err returns it.
-func lost(ss *session) error {
+// endReason returns the reason why a session has ended, even before Err returns it.
+func endReason(ss *session) error {
 	if err := ss.Err(); err != nil {
 		return err
 	}
@@ -214,12 +223,12 @@ func lost(ss *session) error {
 func (a *acquisitions) abandon(id string) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
-	if undo, ok := a.undos[id]; ok { // before waits: the call may not have returned yet
+	if undo, ok := a.undos[id]; ok { // before cancels: the call may not have returned yet
 		delete(a.undos, id)
 		a.background(undo)
 		return
 	}
-	if end, ok := a.waits[id]; ok {
+	if end, ok := a.cancels[id]; ok {
 		end()
 		return
 	}
@@ -350,7 +359,7 @@ func (a *acquisitions) watch(c *acquisition) {
 			return
 		}
 		err := c.grant.Err()
-		a.judge(c, err)
+		a.finishIfGone(c, err)
 		if errors.Is(err, recipes.ErrSessionLost) || errors.Is(err, recipes.ErrReleased) {
 			return // the stream's last message reports a lost session; a release was requested by the host
 		}

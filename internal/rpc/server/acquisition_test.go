@@ -18,6 +18,18 @@ import (
 	"github.com/zkrecipes/zkrecipes/recipes"
 )
 
+// requestOf returns a request for a new grant.
+func requestOf(id string) *pb.AcquireRequest { return &pb.AcquireRequest{RequestId: id} }
+
+// An acquireStub waits for a grant, whatever the request.
+type acquireStub = func(ctx context.Context, joined func(recipes.Place)) (*grant, error)
+
+func (a *acquisitions) callWith(ctx context.Context, r *pb.AcquireRequest, acquire acquireStub) (*acquisition, error) {
+	return a.call(ctx, target{session: a.ss}, r, func(ctx context.Context, _ target, _ *pb.AcquireRequest, joined func(recipes.Place)) (*grant, error) {
+		return acquire(ctx, joined)
+	})
+}
+
 // stub is a grant without methods of its own.
 type stub struct{ recipes.Grant }
 
@@ -32,10 +44,10 @@ func TestGrantIsKnownUntilItsZnodeIsDeleted(t *testing.T) {
 		{"released", func(ts *acquisitions, c *acquisition) { ts.released(c, nil) }, false},
 		{"released when it was lost", func(ts *acquisitions, c *acquisition) { ts.released(c, recipes.ErrRemoved) }, false},
 		{"refused", func(ts *acquisitions, c *acquisition) { ts.released(c, recipes.ErrAccessDenied) }, true},
-		{"removed", func(ts *acquisitions, c *acquisition) { ts.judge(c, recipes.ErrRemoved) }, false},
-		{"lost with the session", func(ts *acquisitions, c *acquisition) { ts.judge(c, recipes.ErrExpired) }, false},
-		{"not to be watched", func(ts *acquisitions, c *acquisition) { ts.judge(c, recipes.ErrNotHeld) }, true},
-		{"being released", func(ts *acquisitions, c *acquisition) { ts.judge(c, recipes.ErrReleased) }, true},
+		{"removed", func(ts *acquisitions, c *acquisition) { ts.finishIfGone(c, recipes.ErrRemoved) }, false},
+		{"lost with the session", func(ts *acquisitions, c *acquisition) { ts.finishIfGone(c, recipes.ErrExpired) }, false},
+		{"not to be watched", func(ts *acquisitions, c *acquisition) { ts.finishIfGone(c, recipes.ErrNotHeld) }, true},
+		{"being released", func(ts *acquisitions, c *acquisition) { ts.finishIfGone(c, recipes.ErrReleased) }, true},
 	} {
 		ts := newAcquisitions(nil, 1)
 		hold := func(id string) *acquisition {
@@ -64,7 +76,7 @@ func TestEndedAcquisitionsAreForgotten(t *testing.T) {
 		ts.abandon(fmt.Sprint("never called ", i))
 	}
 	for i := range calls {
-		_, err := ts.call(t.Context(), fmt.Sprint(i), false, nil, func(context.Context, func(recipes.Place)) (*grant, error) {
+		_, err := ts.callWith(t.Context(), requestOf(fmt.Sprint(i)), func(context.Context, func(recipes.Place)) (*grant, error) {
 			return nil, recipes.ErrContended
 		})
 		if err != recipes.ErrContended {
@@ -85,7 +97,7 @@ func TestEndedAcquisitionsAreForgotten(t *testing.T) {
 func TestARetriedResumeIsNotCountedAsEnded(t *testing.T) {
 	ts := newAcquisitions(&session{ctx: t.Context()}, 1)
 	resume := func(id string, end error) (*acquisition, error) {
-		return ts.call(t.Context(), id, true, nil, func(context.Context, func(recipes.Place)) (*grant, error) { return &grant{}, end })
+		return ts.callWith(t.Context(), &pb.AcquireRequest{RequestId: id, Resumed: &pb.Grant{Token: 1}}, func(context.Context, func(recipes.Place)) (*grant, error) { return &grant{}, end })
 	}
 	c, _ := resume("it", recipes.ErrUnavailable)
 	ts.retry(c)
@@ -103,13 +115,13 @@ func TestARetriedResumeIsNotCountedAsEnded(t *testing.T) {
 func TestGrantOfACancelledCallerIsReleased(t *testing.T) {
 	for _, tt := range []struct {
 		name string
-		// run makes calls. allow makes the acquirer succeed.
-		run  func(t *testing.T, ts *acquisitions, ask acquirer, allow func())
+		// run makes calls. allow makes the acquireStub succeed.
+		run  func(t *testing.T, ts *acquisitions, ask acquireStub, allow func())
 		back int32
 	}{
-		{"gone when it is granted", func(t *testing.T, ts *acquisitions, ask acquirer, allow func()) {
+		{"gone when it is granted", func(t *testing.T, ts *acquisitions, ask acquireStub, allow func()) {
 			ctx, cancel := context.WithCancel(t.Context())
-			_, err := ts.call(ctx, "it", false, nil, func(c context.Context, joined func(recipes.Place)) (*grant, error) {
+			_, err := ts.callWith(ctx, requestOf("it"), func(c context.Context, joined func(recipes.Place)) (*grant, error) {
 				allow()
 				defer cancel()
 				return ask(c, joined)
@@ -118,11 +130,11 @@ func TestGrantOfACancelledCallerIsReleased(t *testing.T) {
 				t.Errorf("the call returned %v", err)
 			}
 		}, 1},
-		{"gone before it is granted", func(t *testing.T, ts *acquisitions, ask acquirer, allow func()) {
+		{"gone before it is granted", func(t *testing.T, ts *acquisitions, ask acquireStub, allow func()) {
 			ctx, cancel := context.WithCancel(t.Context())
 			cancel()
 			allow()
-			_, err := ts.call(ctx, "it", false, nil, func(c context.Context, joined func(recipes.Place)) (*grant, error) {
+			_, err := ts.callWith(ctx, requestOf("it"), func(c context.Context, joined func(recipes.Place)) (*grant, error) {
 				<-c.Done() // the grant comes too late
 				return ask(c, joined)
 			})
@@ -130,30 +142,30 @@ func TestGrantOfACancelledCallerIsReleased(t *testing.T) {
 				t.Errorf("the call returned %v", err)
 			}
 		}, 1},
-		{"there", func(t *testing.T, ts *acquisitions, ask acquirer, allow func()) {
+		{"there", func(t *testing.T, ts *acquisitions, ask acquireStub, allow func()) {
 			allow()
-			if _, err := ts.call(t.Context(), "it", false, nil, ask); err != nil {
+			if _, err := ts.callWith(t.Context(), requestOf("it"), ask); err != nil {
 				t.Error(err)
 			}
 		}, 0},
-		{"the second of two gone", func(t *testing.T, ts *acquisitions, ask acquirer, allow func()) {
+		{"the second of two gone", func(t *testing.T, ts *acquisitions, ask acquireStub, allow func()) {
 			stays := make(chan error)
-			go func() { _, err := ts.call(t.Context(), "it", false, nil, ask); stays <- err }()
+			go func() { _, err := ts.callWith(t.Context(), requestOf("it"), ask); stays <- err }()
 			synctest.Wait()
 			ctx, cancel := context.WithCancel(t.Context())
 			cancel()
-			if _, err := ts.call(ctx, "it", false, nil, ask); !errors.Is(err, context.Canceled) {
+			if _, err := ts.callWith(ctx, requestOf("it"), ask); !errors.Is(err, context.Canceled) {
 				t.Errorf("the call returned %v", err)
 			}
 			allow()
 			must.Report(t, <-stays)
 		}, 0},
-		{"the first of two gone", func(t *testing.T, ts *acquisitions, ask acquirer, allow func()) {
+		{"the first of two gone", func(t *testing.T, ts *acquisitions, ask acquireStub, allow func()) {
 			ctx, cancel := context.WithCancel(t.Context())
 			leaves, stays := make(chan error, 1), make(chan error, 1)
-			go func() { _, err := ts.call(ctx, "it", false, nil, ask); leaves <- err }()
+			go func() { _, err := ts.callWith(ctx, requestOf("it"), ask); leaves <- err }()
 			synctest.Wait()
-			go func() { _, err := ts.call(t.Context(), "it", false, nil, ask); stays <- err }()
+			go func() { _, err := ts.callWith(t.Context(), requestOf("it"), ask); stays <- err }()
 			synctest.Wait()
 			cancel()
 			synctest.Wait()
@@ -179,11 +191,11 @@ func TestGrantOfACancelledCallerIsReleased(t *testing.T) {
 				if got := back.Load(); got != tt.back {
 					t.Errorf("released %d times; want %d", got, tt.back)
 				}
-				_, err := ts.call(t.Context(), "it", false, nil, askedOnce(t))
+				_, err := ts.callWith(t.Context(), requestOf("it"), askedOnce(t))
 				if given := tt.back > 0; errors.Is(err, context.Canceled) != given {
 					t.Errorf("the repeated call returned %v; released: %v", err, given)
 				}
-				_, err = ts.call(t.Context(), "next", false, nil, func(context.Context, func(recipes.Place)) (*grant, error) { return nil, recipes.ErrContended })
+				_, err = ts.callWith(t.Context(), requestOf("next"), func(context.Context, func(recipes.Place)) (*grant, error) { return nil, recipes.ErrContended })
 				if errors.Is(err, recipes.ErrLimit) != (tt.back == 0) {
 					t.Errorf("the next grant: %v", err)
 				}
@@ -192,8 +204,8 @@ func TestGrantOfACancelledCallerIsReleased(t *testing.T) {
 	}
 }
 
-// askedOnce is the acquirer of a repeated call, which must not run.
-func askedOnce(t *testing.T) acquirer {
+// askedOnce is the acquireStub of a repeated call, which must not run.
+func askedOnce(t *testing.T) acquireStub {
 	return func(context.Context, func(recipes.Place)) (*grant, error) {
 		t.Error("a repeated call ran again")
 		return nil, recipes.ErrUnsupported
@@ -210,7 +222,7 @@ func TestBothCallersGetTheSessionsEnd(t *testing.T) {
 		leaves, reported := make(chan struct{}), make(chan error, 2)
 		for range 2 {
 			go func() {
-				_, err := ts.call(t.Context(), "it", false, nil, func(c context.Context, _ func(recipes.Place)) (*grant, error) {
+				_, err := ts.callWith(t.Context(), requestOf("it"), func(c context.Context, _ func(recipes.Place)) (*grant, error) {
 					<-c.Done()
 					<-leaves
 					return nil, c.Err()
@@ -239,13 +251,13 @@ func TestAbandonAfterTheEndChangesNothing(t *testing.T) {
 	ts := newAcquisitions(ss, 1)
 	released := &grant{Grant: stub{}, release: func(context.Context) error { t.Error("released again"); return nil }}
 	for id, end := range map[string]error{"failed": recipes.ErrContended, "released": nil} {
-		c, err := ts.call(t.Context(), id, false, nil, func(context.Context, func(recipes.Place)) (*grant, error) { return released, end })
+		c, err := ts.callWith(t.Context(), requestOf(id), func(context.Context, func(recipes.Place)) (*grant, error) { return released, end })
 		if err == nil {
 			ts.released(c, nil)
 		}
 		ts.abandon(id)
 		ss.tasks.Wait()
-		if _, again := ts.call(t.Context(), id, false, nil, askedOnce(t)); again != end {
+		if _, again := ts.callWith(t.Context(), requestOf(id), askedOnce(t)); again != end {
 			t.Errorf("%s: the repeated call returned %v; the first %v", id, again, err)
 		}
 		if _, known := ts.granted(id); errors.Is(known, recipes.ErrNotHeld) != (end != nil) {
@@ -254,11 +266,11 @@ func TestAbandonAfterTheEndChangesNothing(t *testing.T) {
 	}
 }
 
-// An acquirer's result counts even if the session ends at the same time.
+// An acquireStub's result counts even if the session ends at the same time.
 func TestAnswerOutlivesTheSession(t *testing.T) {
 	ctx, cancel := context.WithCancelCause(t.Context())
 	ts := newAcquisitions(&session{ctx: ctx}, 1)
-	_, err := ts.call(t.Context(), "it", false, nil, func(context.Context, func(recipes.Place)) (*grant, error) {
+	_, err := ts.callWith(t.Context(), requestOf("it"), func(context.Context, func(recipes.Place)) (*grant, error) {
 		cancel(errShutdown)
 		return nil, recipes.ErrContended
 	})
@@ -277,7 +289,7 @@ func TestNothingRunsInASessionThatHasEnded(t *testing.T) {
 		t.Errorf("it keeps %d bytes for its host", ss.out.limit)
 	}
 	s.end(ss)
-	if _, err := ss.acquisitions.call(t.Context(), "late", false, nil, askedOnce(t)); !errors.Is(err, recipes.ErrClosed) {
+	if _, err := ss.acquisitions.callWith(t.Context(), requestOf("late"), askedOnce(t)); !errors.Is(err, recipes.ErrClosed) {
 		t.Error(err)
 	}
 }
@@ -290,7 +302,7 @@ func TestReleaseOfACancelledCallerContinues(t *testing.T) {
 	ss.acquisitions = newAcquisitions(ss, 1)
 	s.sessions[""] = ss
 	acquire := func(id string) error {
-		_, err := ss.acquisitions.call(t.Context(), id, false, nil, func(context.Context, func(recipes.Place)) (*grant, error) {
+		_, err := ss.acquisitions.callWith(t.Context(), requestOf(id), func(context.Context, func(recipes.Place)) (*grant, error) {
 			return &grant{Grant: stub{}, release: func(ctx context.Context) error { return ctx.Err() }}, nil
 		})
 		return err
@@ -316,7 +328,7 @@ func TestWhatNeedsTheHostEndsWithIt(t *testing.T) {
 	released := make(map[string]bool)
 	late := make(chan struct{})
 	ask := func(id string, ends bool, granted <-chan struct{}) {
-		_, _ = ts.call(t.Context(), id, false, nil, func(context.Context, func(recipes.Place)) (*grant, error) {
+		_, _ = ts.callWith(t.Context(), requestOf(id), func(context.Context, func(recipes.Place)) (*grant, error) {
 			<-granted
 			return &grant{endsWithHost: ends, release: func(context.Context) error {
 				mu.Lock()

@@ -28,21 +28,20 @@ func (s service) GetBarrier(ctx context.Context, r *pb.GetBarrierRequest) (*pb.G
 	return &pb.GetBarrierResponse{Set: set}, err
 }
 
-func doubleBarrierRunner(r *pb.AcquireRequest, m *pb.DoubleBarrier) runner {
-	return func(ctx context.Context, t target, joined func(recipes.Place)) (*grant, error) {
-		b, err := t.DoubleBarrier(t.path, recipes.DoubleBarrierConfig{Size: int(m.GetSize()), Dialect: t.dialect})
-		if err != nil {
-			return nil, err
-		}
-		enter := func(b recipes.DoubleBarrier, ctx context.Context) (recipes.Passage, error) {
-			return enter(ctx, b, r, joined)
-		}
-		p, err := waiting(r, enter)(b, ctx)
-		return &grant{Grant: p, release: func(ctx context.Context) error { return leaveAtOnce(ctx, p) }}, err
+func enterDoubleBarrier(ctx context.Context, t target, r *pb.AcquireRequest, m *pb.DoubleBarrier, joined func(recipes.Place)) (*grant, error) {
+	b, err := t.DoubleBarrier(t.path, recipes.DoubleBarrierConfig{Size: int(m.GetSize()), Dialect: t.dialect})
+	switch {
+	case err != nil:
+		return nil, err
+	case r.GetTry():
+		return nil, errNoTry
 	}
+	p, err := enterOrResume(ctx, b, r, joined)
+	return &grant{Grant: p, release: func(ctx context.Context) error { return leaveAtOnce(ctx, p) }}, err
 }
 
-type members interface {
+// resumableBarrier is a double barrier whose members can be resumed in another plugin.
+type resumableBarrier interface {
 	EnterAnnounced(ctx context.Context, guid uuid.UUID, data []byte, joined func(recipes.Place)) (recipes.Passage, error)
 	ResumeUnannounced(ctx context.Context, guid uuid.UUID, joined func(recipes.Place)) (recipes.Passage, error)
 	ResumeWaiting(ctx context.Context, znode string, joined func(recipes.Place)) (recipes.Passage, error)
@@ -50,8 +49,8 @@ type members interface {
 	ResumeLeaving(ctx context.Context, znode string, token recipes.Token, members []string) (recipes.Passage, error)
 }
 
-func enter(ctx context.Context, b recipes.DoubleBarrier, r *pb.AcquireRequest, joined func(recipes.Place)) (recipes.Passage, error) {
-	m, able := b.(members)
+func enterOrResume(ctx context.Context, b recipes.DoubleBarrier, r *pb.AcquireRequest, joined func(recipes.Place)) (recipes.Passage, error) {
+	m, able := b.(resumableBarrier)
 	resumed, leaving := r.GetResumed(), r.GetDoubleBarrier().GetLeaving()
 	znode, token := resumed.GetZnode(), recipes.Token(resumed.GetToken())
 	guid := uuid.NewSHA1(uuid.Nil, []byte(r.GetSession()+" "+r.GetRequestId())) // the next plugin finds the member by it
@@ -109,7 +108,7 @@ func (s service) awaitOthers(ctx context.Context, r *pb.AcquireRequest) error {
 	if err != nil {
 		return err
 	}
-	m, able := b.(members)
+	m, able := b.(resumableBarrier)
 	if !able {
 		return errNotResumed
 	}

@@ -3,6 +3,7 @@ package server_test
 import (
 	"context"
 	"encoding/binary"
+	"errors"
 	"io"
 	"net"
 	"sync"
@@ -14,6 +15,7 @@ import (
 	"github.com/zkrecipes/zkrecipes/internal/rpc/wire"
 	"github.com/zkrecipes/zkrecipes/internal/testing/must"
 	pb "github.com/zkrecipes/zkrecipes/plugin/proto/zkrecipes/v1"
+	"github.com/zkrecipes/zkrecipes/recipes"
 )
 
 // callConnections returns how to open connections for calls alone to s.
@@ -38,7 +40,7 @@ func TestOnlyAWaiterGetsItsPlaceEarly(t *testing.T) {
 	defer calls.Close()
 	ask := func(id uint64, request string) *pb.Answer {
 		t.Helper()
-		payload := must.Get(proto.Marshal(&pb.AcquireRequest{Session: h.session, RequestId: request, Path: "/l", Announce: true, Recipe: &pb.AcquireRequest_Lock{}}))(t)
+		payload := must.Get(proto.Marshal(&pb.AcquireRequest{Session: h.session, RequestId: request, Path: "/l", Recipe: &pb.AcquireRequest_Lock{}}))(t)
 		call := &pb.Call{Id: id, Method: pb.GrantService_Acquire_FullMethodName, Payload: payload, Early: true}
 		if id == 1 {
 			if l := receive(t, calls).GetLimits(); l.GetMessage() != limit {
@@ -52,8 +54,41 @@ func TestOnlyAWaiterGetsItsPlaceEarly(t *testing.T) {
 		t.Errorf("the first in line: %v", a)
 	}
 	a := ask(2, "b")
-	if place, ok := wire.EarlyPlace(a.GetPayload()); !ok || !a.GetMore() || place.Position != 1 {
-		t.Errorf("the second: %v", a)
+	part := new(pb.AcquireResponse)
+	if err := proto.Unmarshal(a.GetPayload(), part); err != nil || !a.GetMore() || part.GetPlace().GetPosition() != 1 {
+		t.Errorf("the second: %v, %v", a, err)
+	}
+}
+
+// failing is a session whose locks fail when their contender has joined the wait queue as the first.
+type failing struct{ recipes.Client }
+
+func (failing) Lock(_ string, cfg recipes.LockConfig) (recipes.Lock, error) {
+	return failingLock{joined: cfg.Joined}, nil
+}
+
+type failingLock struct {
+	recipes.Lock
+	joined func(recipes.Place)
+}
+
+func (l failingLock) Acquire(context.Context) (recipes.Hold, error) {
+	l.joined(recipes.Place{Znode: "/l/lock-1"})
+	return nil, recipes.ErrUnavailable
+}
+
+// The application gets the place of every contender that has joined, so it comes before the error. A
+// repeated call gets both too.
+func TestThePlaceComesBeforeAnError(t *testing.T) {
+	h := newRawHost(t, server.Config{})
+	h.wrap = func(s recipes.Client) recipes.Client { return failing{s} }
+	h.open(nil)
+	for range 2 {
+		znode, answered := h.announced(&pb.AcquireRequest{RequestId: "1", Path: "/l", Recipe: &pb.AcquireRequest_Lock{}})
+		a := <-answered
+		if err, _ := wire.Error(a.err); znode != "/l/lock-1" || !errors.Is(err, recipes.ErrUnavailable) {
+			t.Errorf("%q, %v", znode, err)
+		}
 	}
 }
 

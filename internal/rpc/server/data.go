@@ -12,17 +12,18 @@ import (
 
 func names(t target) (recipes.Names, error) { return t.Names(t.path) }
 
-func namesRunner(r *pb.AcquireRequest, m *pb.Names) runner {
-	open := func(t target, _ func(recipes.Place)) (recipes.Names, error) {
-		if err := t.plain(); err != nil {
-			return nil, err
-		}
-		return names(t)
+func registerName(ctx context.Context, t target, r *pb.AcquireRequest, m *pb.Names) (*grant, error) {
+	if err := t.plain(); err != nil {
+		return nil, err
 	}
-	register := func(n recipes.Names, ctx context.Context) (recipes.Registration, error) {
+	n, err := names(t)
+	if err != nil {
+		return nil, err
+	}
+	register := func(ctx context.Context) (recipes.Registration, error) {
 		return n.Register(ctx, m.GetName(), r.GetData())
 	}
-	return granting(r, open, waiting(r, register), recipes.Registration.Unregister)
+	return grantOf(ctx, r, n, register, nil, recipes.Registration.Unregister)
 }
 
 func (s service) RegisterName(ctx context.Context, r *pb.RegisterNameRequest) (*pb.RegisterNameResponse, error) {
@@ -52,22 +53,19 @@ func (s service) ListNames(ctx context.Context, r *pb.ListNamesRequest) (*pb.Lis
 }
 
 func (s service) WatchName(r *pb.WatchNameRequest, st grpc.ServerStreamingServer[pb.WatchNameResponse]) error {
-	records, err := with(s.Server, r, names, func(n recipes.Names) (<-chan recipes.Record, error) {
-		return n.Watch(st.Context(), r.GetName())
-	})
-	return forward(st, records, err, func(r recipes.Record) *pb.WatchNameResponse {
+	values := func(n recipes.Names) (<-chan recipes.Record, error) { return n.Watch(st.Context(), r.GetName()) }
+	return watch(s.Server, r, st, names, values, func(r recipes.Record) *pb.WatchNameResponse {
 		return &pb.WatchNameResponse{Record: wire.ToRecord(r)}
 	})
 }
 
-func groupRunner(r *pb.AcquireRequest, m *pb.Group) runner {
-	open := func(t target, _ func(recipes.Place)) (recipes.Group, error) {
-		return t.Group(t.path, recipes.GroupConfig{Name: m.GetName(), Dialect: t.dialect})
+func joinGroup(ctx context.Context, t target, r *pb.AcquireRequest, m *pb.Group) (*grant, error) {
+	g, err := t.Group(t.path, recipes.GroupConfig{Name: m.GetName(), Dialect: t.dialect})
+	if err != nil {
+		return nil, err
 	}
-	join := func(g recipes.Group, ctx context.Context) (recipes.Membership, error) {
-		return g.Join(ctx, r.GetData())
-	}
-	return granting(r, open, waiting(r, join), recipes.Membership.Leave)
+	join := func(ctx context.Context) (recipes.Membership, error) { return g.Join(ctx, r.GetData()) }
+	return grantOf(ctx, r, g, join, nil, recipes.Membership.Leave)
 }
 
 func (s service) Update(ctx context.Context, r *pb.UpdateRequest) (*pb.UpdateResponse, error) {
@@ -98,8 +96,8 @@ func (s service) Members(ctx context.Context, r *pb.MembersRequest) (*pb.Members
 }
 
 func (s service) WatchMembers(r *pb.WatchMembersRequest, st grpc.ServerStreamingServer[pb.WatchMembersResponse]) error {
-	snapshots, err := with(s.Server, r, group, func(g recipes.Group) (<-chan []recipes.Member, error) { return g.Watch(st.Context()) })
-	return forward(st, snapshots, err, func(ms []recipes.Member) *pb.WatchMembersResponse {
+	values := func(g recipes.Group) (<-chan []recipes.Member, error) { return g.Watch(st.Context()) }
+	return watch(s.Server, r, st, group, values, func(ms []recipes.Member) *pb.WatchMembersResponse {
 		return &pb.WatchMembersResponse{Members: wire.Each(ms, wire.ToMember)}
 	})
 }
@@ -130,19 +128,15 @@ func (s service) SnapshotKeys(ctx context.Context, r *pb.SnapshotKeysRequest) (*
 }
 
 func (s service) WatchKey(r *pb.WatchKeyRequest, st grpc.ServerStreamingServer[pb.WatchKeyResponse]) error {
-	entries, err := with(s.Server, r, configuration, func(c recipes.Configuration) (<-chan recipes.Entry, error) {
-		return c.Watch(st.Context(), r.GetKey())
-	})
-	return forward(st, entries, err, func(e recipes.Entry) *pb.WatchKeyResponse {
+	values := func(c recipes.Configuration) (<-chan recipes.Entry, error) { return c.Watch(st.Context(), r.GetKey()) }
+	return watch(s.Server, r, st, configuration, values, func(e recipes.Entry) *pb.WatchKeyResponse {
 		return &pb.WatchKeyResponse{Entry: wire.ToEntry(e)}
 	})
 }
 
 func (s service) WatchKeys(r *pb.WatchKeysRequest, st grpc.ServerStreamingServer[pb.WatchKeysResponse]) error {
-	trees, err := with(s.Server, r, configuration, func(c recipes.Configuration) (<-chan []recipes.Entry, error) {
-		return c.WatchTree(st.Context())
-	})
-	return forward(st, trees, err, func(es []recipes.Entry) *pb.WatchKeysResponse {
+	values := func(c recipes.Configuration) (<-chan []recipes.Entry, error) { return c.WatchTree(st.Context()) }
+	return watch(s.Server, r, st, configuration, values, func(es []recipes.Entry) *pb.WatchKeysResponse {
 		return &pb.WatchKeysResponse{Entries: wire.Each(es, wire.ToEntry)}
 	})
 }

@@ -60,10 +60,10 @@ func (s service) Write(ctx context.Context, r *pb.WriteRequest) (*pb.WriteRespon
 	})
 }
 
-// judge finishes the acquisition if err means that the znode is deleted or the session lost. If
+// finishIfGone finishes the acquisition if err means that the znode is deleted or the session lost. If
 // the grant ended for another reason, its znode may exist: the host can still release it, or
 // is doing so. A *recipes.WriteError is about another grant.
-func (a *acquisitions) judge(c *acquisition, err error) {
+func (a *acquisitions) finishIfGone(c *acquisition, err error) {
 	if errors.As(err, new(*recipes.WriteError)) {
 		return
 	}

@@ -11,6 +11,7 @@ import (
 
 	"github.com/zkrecipes/zkrecipes/internal/rpc/wire"
 	"github.com/zkrecipes/zkrecipes/internal/testing/must"
+	"github.com/zkrecipes/zkrecipes/internal/testing/zktest"
 	pb "github.com/zkrecipes/zkrecipes/plugin/proto/zkrecipes/v1"
 	"github.com/zkrecipes/zkrecipes/recipes"
 )
@@ -59,7 +60,7 @@ func TestCallThatFindsTheZnodeDeletedEndsTheGrant(t *testing.T) {
 		ss.acquisitions = newAcquisitions(ss, 1)
 		s.sessions[""] = ss
 		acquire := func(id string) error {
-			_, err := ss.acquisitions.call(t.Context(), id, false, nil, func(context.Context, func(recipes.Place)) (*grant, error) {
+			_, err := ss.acquisitions.callWith(t.Context(), requestOf(id), func(context.Context, func(recipes.Place)) (*grant, error) {
 				return &grant{Grant: removed{}}, nil
 			})
 			return err
@@ -85,7 +86,7 @@ func TestAGrantOfAnotherKindIsRefused(t *testing.T) {
 	ss.acquisitions = newAcquisitions(ss, 1)
 	s.sessions[""] = ss
 	ask := func(id string) error {
-		_, err := ss.acquisitions.call(t.Context(), id, false, nil, func(context.Context, func(recipes.Place)) (*grant, error) {
+		_, err := ss.acquisitions.callWith(t.Context(), requestOf(id), func(context.Context, func(recipes.Place)) (*grant, error) {
 			return &grant{Grant: removed{}}, nil
 		})
 		return err
@@ -110,10 +111,10 @@ func TestAGrantOfAnotherKindIsRefused(t *testing.T) {
 
 // The mode is checked with try too.
 func TestUnknownModeIsRefused(t *testing.T) {
-	for _, try := range []bool{false, true} {
-		_, err := inMode[recipes.SharedLock](&pb.AcquireRequest{Try: try}, pb.Mode_MODE_UNSPECIFIED)(struct{ recipes.SharedLock }{}, t.Context())
-		if !errors.Is(err, recipes.ErrInvalid) {
-			t.Errorf("try %v: %v", try, err)
+	wait, try := inMode[recipes.SharedHold](struct{ recipes.SharedLock }{}, pb.Mode_MODE_UNSPECIFIED)
+	for _, acquire := range []func(context.Context) (recipes.SharedHold, error){wait, try} {
+		if _, err := acquire(t.Context()); !errors.Is(err, recipes.ErrInvalid) {
+			t.Error(err)
 		}
 	}
 }
@@ -151,13 +152,16 @@ func TestAnImpossibleAcquireIsRefused(t *testing.T) {
 	}
 }
 
-// Each recipe of AcquireRequest has a runner. The plugin's capabilities name all of them.
-func TestEachRecipeOfARequestHasARunner(t *testing.T) {
+// acquire knows each recipe of AcquireRequest. The plugin's capabilities name all of them.
+func TestEachRecipeOfARequestIsKnown(t *testing.T) {
+	_, dial := zktest.Piped(t)
+	opened := must.Get(dial.Open(t.Context(), recipes.SessionConfig{Servers: []string{"server"}}))(t)
+	nowhere := target{session: &session{ctx: t.Context(), Client: opened}, path: "no slash"}
 	cases := new(pb.AcquireRequest).ProtoReflect().Descriptor().Oneofs().ByName("recipe").Fields()
 	for i := range cases.Len() {
 		r := new(pb.AcquireRequest)
 		r.ProtoReflect().Set(cases.Get(i), r.ProtoReflect().NewField(cases.Get(i)))
-		if _, err := runnerOf(r); err != nil {
+		if _, err := acquire(t.Context(), nowhere, r, nil); err == nil || strings.Contains(err.Error(), "AcquireRequest") {
 			t.Errorf("%s: %v", cases.Get(i).Name(), err)
 		}
 	}
@@ -166,12 +170,18 @@ func TestEachRecipeOfARequestHasARunner(t *testing.T) {
 // opening is a session whose recipes do nothing.
 type opening struct{ recipes.Client }
 
-func (opening) Election(string, recipes.ElectionConfig) (recipes.Election, error) { return nil, nil }
-func (opening) Group(string, recipes.GroupConfig) (recipes.Group, error)          { return nil, nil }
-func (opening) Names(string) (recipes.Names, error)                               { return nil, nil }
-func (opening) Queue(string, recipes.QueueConfig) (recipes.Queue, error)          { return nil, nil }
+func (opening) Election(string, recipes.ElectionConfig) (recipes.Election, error) {
+	return struct{ recipes.Election }{}, nil
+}
+func (opening) Group(string, recipes.GroupConfig) (recipes.Group, error) {
+	return struct{ recipes.Group }{}, nil
+}
+func (opening) Names(string) (recipes.Names, error) { return struct{ recipes.Names }{}, nil }
+func (opening) Queue(string, recipes.QueueConfig) (recipes.Queue, error) {
+	return struct{ recipes.Queue }{}, nil
+}
 func (opening) DoubleBarrier(string, recipes.DoubleBarrierConfig) (recipes.DoubleBarrier, error) {
-	return nil, nil
+	return struct{ recipes.DoubleBarrier }{}, nil
 }
 
 // placed is a lock with a place that can be resumed.
@@ -186,9 +196,8 @@ func (p placed) ResumeWaiting(_ context.Context, _ string, try bool) (recipes.Ho
 func TestATryIsResumedAsATry(t *testing.T) {
 	for _, try := range []bool{false, true} {
 		got := !try
-		open := func(target, func(recipes.Place)) (placed, error) { return placed{&got}, nil }
-		run := granting[placed, recipes.Hold](&pb.AcquireRequest{Try: try, Resumed: &pb.Grant{Znode: "/l/z"}}, open, nil, nil)
-		_, err := run(t.Context(), target{}, nil)
+		r := &pb.AcquireRequest{Try: try, Resumed: &pb.Grant{Znode: "/l/z"}}
+		_, err := grantOf[recipes.Hold](t.Context(), r, placed{&got}, nil, nil, nil)
 		if got != try || !errors.Is(err, recipes.ErrContended) {
 			t.Errorf("try %v: %v, %v", try, got, err)
 		}
@@ -205,7 +214,7 @@ func TestSitesAreBounded(t *testing.T) {
 	ss := &session{Client: cutting{breaks: func() {}}, resumption: resumption{resumed: true}}
 	ss.acquisitions = newAcquisitions(ss, 1)
 	join := func(resumed string) (string, error) {
-		_, membership, err := ss.join(t.Context(), resumedTransaction{c: ss.Client.(cutting)}, &pb.JoinTransactionRequest{Resumed: resumed})
+		_, membership, err := ss.joinTransaction(t.Context(), resumedTransaction{c: ss.Client.(cutting)}, &pb.JoinTransactionRequest{Resumed: resumed})
 		return membership, err
 	}
 	first := must.Get(join(""))(t)

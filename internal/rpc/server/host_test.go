@@ -6,6 +6,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/zkrecipes/zkrecipes/internal/rpc/carry"
 	"github.com/zkrecipes/zkrecipes/internal/rpc/link"
 	"github.com/zkrecipes/zkrecipes/internal/rpc/server"
 	"github.com/zkrecipes/zkrecipes/internal/rpc/wire"
@@ -125,6 +126,27 @@ func (h *rawHost) acquire(r *pb.AcquireRequest) (*pb.Grant, error) {
 	a, err := h.grants.Acquire(h.ctx, r)
 	err, _ = wire.Error(err)
 	return a.GetGrant(), err
+}
+
+// An answer is that of a call of Acquire.
+type answer struct {
+	*pb.AcquireResponse
+	err error
+}
+
+// announced asks for a grant in the host's session, by PluginService.Call. It returns the znode of
+// the contender when the place is known, or "" if the call ends before.
+func (h *rawHost) announced(r *pb.AcquireRequest) (znode string, answered <-chan answer) {
+	h.t.Helper()
+	r.Session = h.session
+	place, got := make(chan string, 9), make(chan answer, 1)
+	ctx := carry.WithEarly(h.ctx, func(part proto.Message) { place <- part.(*pb.AcquireResponse).GetPlace().GetZnode() })
+	go func() {
+		a, err := pb.NewGrantServiceClient(carry.New(h.conn, nil)).Acquire(ctx, r)
+		close(place)
+		got <- answer{a, err}
+	}()
+	return <-place, got
 }
 
 // An older host omits every field that was added after the first version. A newer one sends

@@ -22,7 +22,7 @@ import (
 // the plugin. An idle session has one goroutine besides Open's; it waits for the host. Plugins
 // commonly have a thousand waiting sessions, and a goroutine takes 4 KiB or more.
 func (ss *session) serve(st stream, resumeTicket []byte) {
-	ss.out.begin(st.Send, ss.echo, func() { ss.giveUp(errUnread) }, ss.tasks.Go)
+	ss.out.start(st.Send, ss.echo, func() { ss.giveUp(errUnread) }, ss.tasks.Go)
 	opened := &pb.Opened{
 		Session:   ss.handle,
 		SessionId: ss.ID(),
@@ -47,7 +47,7 @@ func (ss *session) listen(st stream) {
 			if err != nil {
 				frozen.Stop()
 				if err != io.EOF { // EOF only means that the host sends no more heartbeats
-					ss.outlive(st)
+					ss.awaitLifetime(st)
 				}
 				ss.cancel(recipes.ErrClosed)
 				return
@@ -220,10 +220,10 @@ func (c *connection) note(n int, err error) (int, error) {
 	return n, err
 }
 
-// outlive is called when the session's stream has ended. If the connection has ended too, the
-// host has died, and outlive waits for the end of the lifetime or of the session. What needs the
+// awaitLifetime is called when the session's stream has ended. If the connection has ended too, the
+// host has died, and awaitLifetime waits for the end of the lifetime or of the session. What needs the
 // host's code ends before. Otherwise it returns at once.
-func (ss *session) outlive(st stream) {
+func (ss *session) awaitLifetime(st stream) {
 	p, _ := peer.FromContext(st.Context())
 	if p == nil || ss.lifetime == nil {
 		return

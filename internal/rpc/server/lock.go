@@ -76,7 +76,7 @@ func (s service) AwaitRevocation(ctx context.Context, r *pb.AwaitRevocationReque
 		case <-c.grant.Done():
 			return c.grant.Err()
 		case <-ss.ctx.Done():
-			return lost(ss)
+			return endReason(ss)
 		case <-ctx.Done():
 			return ctx.Err()
 		}
@@ -105,8 +105,8 @@ func (s service) Acknowledged(ctx context.Context, r *pb.AcknowledgedRequest) (*
 }
 
 func (s service) Observe(r *pb.ObserveRequest, st grpc.ServerStreamingServer[pb.ObserveResponse]) error {
-	leaders, err := with(s.Server, r, election, func(e recipes.Election) (<-chan recipes.Leader, error) { return e.Observe(st.Context()) })
-	return forward(st, leaders, err, func(l recipes.Leader) *pb.ObserveResponse {
+	values := func(e recipes.Election) (<-chan recipes.Leader, error) { return e.Observe(st.Context()) }
+	return watch(s.Server, r, st, election, values, func(l recipes.Leader) *pb.ObserveResponse {
 		return &pb.ObserveResponse{Leader: wire.ToLeader(l)}
 	})
 }

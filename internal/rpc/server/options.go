@@ -67,13 +67,13 @@ func containStream(logger hclog.Logger) grpc.StreamServerInterceptor {
 	}
 }
 
-// toStatus returns the status that the host gets for a handler's error. An error of gRPC
-// itself, or with a place in the wait queue, is a status already and is returned unchanged.
+// toStatus returns the status that the host gets for a handler's error. A status is returned
+// unchanged.
 func toStatus(err error) error {
 	if _, ok := status.FromError(err); ok {
 		return err
 	}
-	return wire.ToStatus(err, nil)
+	return wire.ToStatus(err)
 }
 
 // contain sets err to an error for the host if there was a panic.
@@ -155,23 +155,23 @@ func newLimiter(l Limits) *limiter { return &limiter{limits: l, streams: make(ma
 // stream is an interceptor.
 func (l *limiter) stream(srv any, st grpc.ServerStream, info *grpc.StreamServerInfo, handle grpc.StreamHandler) error {
 	if info.FullMethod == pb.SessionService_Open_FullMethodName {
-		if err := l.begin(""); err != nil {
+		if err := l.add(""); err != nil {
 			return err
 		}
-		defer l.end("")
+		defer l.remove("")
 		return handle(srv, st)
 	}
 	c := &watchStream{ServerStream: st, limiter: l}
 	defer func() {
 		if c.session != "" {
-			l.end(c.session)
+			l.remove(c.session)
 		}
 	}()
 	return handle(srv, c)
 }
 
-// begin counts a stream of a session besides its own, or a session's own if session is empty.
-func (l *limiter) begin(session string) error {
+// add counts a stream of a session besides its own, or a session's own if session is empty.
+func (l *limiter) add(session string) error {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	switch n := l.streams[session]; {
@@ -184,7 +184,7 @@ func (l *limiter) begin(session string) error {
 	return nil
 }
 
-func (l *limiter) end(session string) {
+func (l *limiter) remove(session string) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	if l.streams[session]--; l.streams[session] == 0 {
@@ -208,7 +208,7 @@ func (c *watchStream) RecvMsg(m any) error {
 	if !ok || c.session != "" || named.GetSession() == "" {
 		return nil
 	}
-	if err := c.limiter.begin(named.GetSession()); err != nil {
+	if err := c.limiter.add(named.GetSession()); err != nil {
 		return err
 	}
 	c.session = named.GetSession()

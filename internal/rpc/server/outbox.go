@@ -1,7 +1,6 @@
 package server
 
 import (
-	"slices"
 	"sync"
 
 	"google.golang.org/protobuf/proto"
@@ -24,10 +23,9 @@ type outbox struct {
 	mu     sync.Mutex
 	out    carry.Sender[*pb.OpenResponse]
 	closed bool // nothing more will be sent
-	queue  []unsent
-	batch  []unsent         // sent before the queue
-	size   int              // of queue and batch
-	full   bool             // unread was called or the stream has ended; queue and batch stay empty
+	queue  []*pb.OpenResponse
+	size   int              // of the queue
+	full   bool             // unread was called or the stream has ended; the queue stays empty
 	state  *pb.OpenResponse // the latest change, if not sent
 	number uint64           // of the latest heartbeat, 0 if it was echoed
 	last   *pb.OpenResponse
@@ -35,12 +33,9 @@ type outbox struct {
 	final  bool   // last is being sent
 }
 
-type unsent struct {
-	*pb.OpenResponse
-	size int
-}
+func sizeOf(m *pb.OpenResponse) int { return proto.Size(m) + messageOverhead }
 
-func (o *outbox) begin(send func(*pb.OpenResponse) error, echo func(uint64) *pb.OpenResponse, unread func(), run func(func())) {
+func (o *outbox) start(send func(*pb.OpenResponse) error, echo func(uint64) *pb.OpenResponse, unread func(), run func(func())) {
 	o.send, o.echo, o.unread, o.run, o.over = send, echo, unread, run, make(chan error, 1)
 	o.out = carry.Sender[*pb.OpenResponse]{
 		Mu: &o.mu, Next: o.next, Send: o.deliver, Sent: o.sent,
@@ -54,29 +49,13 @@ func (o *outbox) put(m *pb.OpenResponse) {
 	if o.full {
 		return
 	}
-	size := proto.Size(m) + messageOverhead
-	if o.size += size; o.size > o.limit {
-		o.full, o.size, o.queue, o.batch = true, 0, nil, nil
+	if o.size += sizeOf(m); o.size > o.limit {
+		o.full, o.size, o.queue = true, 0, nil
 		o.run(o.unread)
 		return
 	}
-	o.queue = append(o.queue, unsent{m, size})
+	o.queue = append(o.queue, m)
 	o.wake()
-}
-
-// withdraw drops the unsent place of a contender whose call has ended: the answer has the
-// place.
-func (o *outbox) withdraw(requestID string) {
-	o.mu.Lock()
-	defer o.mu.Unlock()
-	drop := func(m unsent) bool {
-		if m.GetJoined() == nil || m.GetJoined().GetRequestId() != requestID {
-			return false
-		}
-		o.size -= m.size
-		return true
-	}
-	o.queue, o.batch = slices.DeleteFunc(o.queue, drop), slices.DeleteFunc(o.batch, drop)
 }
 
 // change replaces the state that waits to be sent.
@@ -135,38 +114,26 @@ func (o *outbox) sent(_ *pb.OpenResponse, err error) (more bool) {
 	if err == nil && !o.final {
 		return true
 	}
-	o.queue, o.batch, o.state = nil, nil, nil
+	o.queue, o.state = nil, nil
 	o.closed, o.full = true, true
 	o.over <- err
 	return false
 }
 
-// next removes a message from the outbox: the final one if no other waits. The caller holds mu.
+// next removes a message from the outbox: the final one if no other waits. The echo comes after
+// the losses that are known before it. The caller holds mu.
 func (o *outbox) next() (m *pb.OpenResponse, ok bool) {
-	if len(o.batch) == 0 {
-		o.gather()
-	}
 	switch {
-	case len(o.batch) > 0:
-		first := o.batch[0]
-		o.batch[0], o.batch = unsent{}, o.batch[1:]
-		o.size -= first.size
-		return first.OpenResponse, true
+	case len(o.queue) > 0:
+		m = o.queue[0]
+		o.queue[0], o.queue = nil, o.queue[1:]
+		o.size -= sizeOf(m)
+	case o.state != nil:
+		m, o.state = o.state, nil
+	case o.number != 0:
+		m, o.number = o.echo(o.number), 0
 	case o.last != nil:
-		o.final = true
-		return o.last, true
+		m, o.final = o.last, true
 	}
-	return nil, false
-}
-
-// gather makes a batch of what waits, with the state and the echo at its end: an echo must
-// come after the losses known before it. The caller holds mu.
-func (o *outbox) gather() {
-	o.batch, o.queue = o.queue, nil
-	if o.state != nil {
-		o.batch, o.state = append(o.batch, unsent{o.state, 0}), nil
-	}
-	if o.number != 0 {
-		o.batch, o.number = append(o.batch, unsent{o.echo(o.number), 0}), 0
-	}
+	return m, m != nil
 }

@@ -25,7 +25,7 @@ type sent struct {
 
 func newSent() *sent {
 	s := &sent{outbox: outbox{limit: 4 << 20}}
-	s.begin(s.note, func(heartbeat uint64) *pb.OpenResponse {
+	s.start(s.note, func(heartbeat uint64) *pb.OpenResponse {
 		return &pb.OpenResponse{Message: &pb.OpenResponse_BeatEcho{BeatEcho: &pb.BeatEcho{Number: heartbeat}}}
 	}, func() { s.fulls++ }, s.tasks.Go)
 	return s
@@ -38,10 +38,8 @@ func (s *sent) note(m *pb.OpenResponse) error {
 	}
 	what := "?"
 	switch m := m.GetMessage().(type) {
-	case *pb.OpenResponse_Joined:
-		what = m.Joined.GetRequestId()
 	case *pb.OpenResponse_GrantLost:
-		what = "lost " + m.GrantLost.GetRequestId()
+		what = m.GrantLost.GetRequestId()
 	case *pb.OpenResponse_BeatEcho:
 		what = "echo " + string(rune('0'+m.BeatEcho.GetNumber()))
 	case *pb.OpenResponse_StateChanged:
@@ -49,10 +47,6 @@ func (s *sent) note(m *pb.OpenResponse) error {
 	}
 	s.list = append(s.list, what)
 	return s.err
-}
-
-func joined(id string) *pb.OpenResponse {
-	return &pb.OpenResponse{Message: &pb.OpenResponse_Joined{Joined: &pb.Joined{RequestId: id}}}
 }
 
 func grantLost(id string) *pb.OpenResponse {
@@ -81,12 +75,12 @@ func expect(t *testing.T, s *sent, want ...string) {
 func TestOutboxSendsInOrderAndTheLossLast(t *testing.T) {
 	s := newSent()
 	s.begun, s.free = make(chan struct{}, 9), make(chan struct{})
-	s.put(joined("a"))
+	s.put(grantLost("a"))
 	<-s.begun
-	s.put(joined("b"))
+	s.put(grantLost("b"))
 	s.heartbeat(1)
 	s.change(state(pb.State_STATE_SUSPENDED))
-	s.put(joined("c"))
+	s.put(grantLost("c"))
 	s.change(state(pb.State_STATE_CONNECTED))
 	s.heartbeat(2)
 	heard := make(chan struct{})
@@ -100,7 +94,7 @@ func TestOutboxSendsInOrderAndTheLossLast(t *testing.T) {
 	}
 	close(heard)
 	must.Do(t, <-s.over)
-	s.put(joined("d"))
+	s.put(grantLost("d"))
 	s.heartbeat(3)
 	s.change(state(pb.State_STATE_CONNECTED))
 	want := []string{"a", "b", "c", "STATE_CONNECTED", "echo 2", "STATE_LOST"}
@@ -110,7 +104,7 @@ func TestOutboxSendsInOrderAndTheLossLast(t *testing.T) {
 // A goroutine that has nothing more to send ends. A later message starts another.
 func TestOutboxSendsWhatComesLater(t *testing.T) {
 	s := newSent()
-	s.put(joined("a"))
+	s.put(grantLost("a"))
 	expect(t, s, "a")
 	s.heartbeat(1)
 	expect(t, s, "a", "echo 1")
@@ -124,44 +118,20 @@ func TestOutboxSendsWhatComesLater(t *testing.T) {
 func TestOutboxEndsWithItsStream(t *testing.T) {
 	s := newSent()
 	s.err = errors.New("the stream is broken")
-	s.put(joined("a"))
+	s.put(grantLost("a"))
 	if err := <-s.over; err != s.err {
 		t.Fatal(err)
 	}
-	s.put(joined("b"))
+	s.put(grantLost("b"))
 	s.end(state(pb.State_STATE_LOST), func() { t.Error("then was called on a broken stream") })
 	expect(t, s, "a")
 }
 
-// Only the place of the contender that has left is dropped, whether it is queued or in the
-// batch.
-func TestOutboxWithdrawsAPlaceAndNoLoss(t *testing.T) {
-	s := newSent()
-	s.begun, s.free = make(chan struct{}, 9), make(chan struct{})
-	s.put(joined("a"))
-	<-s.begun // the next messages wait
-	s.put(joined("b"))
-	s.put(grantLost("b"))
-	s.put(joined("c"))
-	s.withdraw("b")
-	s.free <- struct{}{}
-	<-s.begun // the loss of b; only c remains of its batch
-	s.put(joined("d"))
-	s.withdraw("c")
-	s.withdraw("d")
-	s.put(joined("e"))
-	close(s.free)
-	expect(t, s, "a", "lost b", "e")
-	if s.size != 0 {
-		t.Errorf("%d bytes are left", s.size)
-	}
-}
-
-// Losses fill the outbox too. The loss of the session is still sent, and nothing else.
+// Losses of grants fill the outbox. The loss of the session is still sent, and nothing else.
 func TestFullOutboxKeepsOnlyTheLastMessage(t *testing.T) {
 	s := newSent()
 	s.begun, s.free = make(chan struct{}, 9), make(chan struct{})
-	s.put(joined("a"))
+	s.put(grantLost("a"))
 	<-s.begun
 	const each = 1 << 20
 	for range s.limit/each - 1 {
@@ -175,8 +145,8 @@ func TestFullOutboxKeepsOnlyTheLastMessage(t *testing.T) {
 	for range 3 {
 		s.put(grantLost(strings.Repeat("x", each)))
 	}
-	if len(s.queue)+len(s.batch)+s.size != 0 {
-		t.Errorf("%d messages and %d bytes are kept", len(s.queue)+len(s.batch), s.size)
+	if len(s.queue)+s.size != 0 {
+		t.Errorf("%d messages and %d bytes are kept", len(s.queue), s.size)
 	}
 	s.end(state(pb.State_STATE_LOST), func() {})
 	close(s.free)
@@ -190,7 +160,7 @@ func TestFullOutboxKeepsOnlyTheLastMessage(t *testing.T) {
 func TestOutboxCountsMessages(t *testing.T) {
 	s := newSent()
 	s.begun, s.free = make(chan struct{}, 9), make(chan struct{})
-	s.put(joined("a"))
+	s.put(grantLost("a"))
 	<-s.begun
 	for range s.limit / messageOverhead {
 		s.put(grantLost(""))
@@ -206,7 +176,7 @@ func TestOutboxCountsMessages(t *testing.T) {
 func TestEachLossIsReported(t *testing.T) {
 	ss, send, lost := &session{}, func() {}, []string(nil)
 	ss.out.limit = MaxUnsent
-	ss.out.begin(func(m *pb.OpenResponse) error {
+	ss.out.start(func(m *pb.OpenResponse) error {
 		lost = append(lost, m.GetGrantLost().GetRequestId())
 		return nil
 	}, nil, nil, func(work func()) { send = work })

@@ -46,15 +46,17 @@ func TestPanicInAHandlerIsAnErrorOfItsCall(t *testing.T) {
 	check(err, "/x/Stream")
 
 	s := New(Config{Logger: logTo(&log)})
-	ss := &session{ctx: t.Context()}
+	ss := &session{ctx: t.Context(), log: s.rpcLog()}
 	ss.acquisitions = newAcquisitions(ss, 1)
 	s.add(ss)
-	_, err = s.contend(t.Context(), &pb.AcquireRequest{Session: ss.handle, RequestId: "it"},
-		func(context.Context, target, func(recipes.Place)) (*grant, error) { panic("s3cret") })
+	_, err = ss.acquisitions.call(t.Context(), target{session: ss}, requestOf("it"),
+		func(context.Context, target, *pb.AcquireRequest, func(recipes.Place)) (*grant, error) {
+			panic("s3cret")
+		})
 	if _, held := ss.acquisitions.granted("it"); held == nil {
-		t.Error("an acquirer that panicked holds something")
+		t.Error("an acquisition that panicked holds something")
 	}
-	check(err, "acquirer")
+	check(toStatus(err), "an acquisition")
 }
 
 func TestErrorOfAHandlerIsTheContracts(t *testing.T) {
@@ -65,7 +67,7 @@ func TestErrorOfAHandlerIsTheContracts(t *testing.T) {
 	if answer != 5 || !said || !errors.Is(e, recipes.ErrContended) {
 		t.Error(answer, err)
 	}
-	status := wire.ToStatus(recipes.ErrContended, &recipes.Place{})
+	status := wire.ToStatus(recipes.ErrContended)
 	for _, err := range []error{nil, status} {
 		if got := toStatus(err); got != err {
 			t.Errorf("%v has become %v", err, got)

@@ -19,8 +19,8 @@ func (s *Server) Attached() <-chan struct{} { return s.attached.Done() }
 func (s *Server) Orphaned() <-chan struct{} { return s.orphaned.Done() }
 
 func (s service) Attach(_ *pb.AttachRequest, st grpc.ServerStreamingServer[pb.AttachResponse]) error {
-	s.arrive()
-	defer s.depart()
+	s.addHost()
+	defer s.removeHost()
 	if err := st.Send(&pb.AttachResponse{}); err != nil {
 		return err
 	}
@@ -28,14 +28,14 @@ func (s service) Attach(_ *pb.AttachRequest, st grpc.ServerStreamingServer[pb.At
 	return nil
 }
 
-func (s *Server) arrive() {
+func (s *Server) addHost() {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.hosts++
 	s.attach()
 }
 
-func (s *Server) depart() {
+func (s *Server) removeHost() {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.hosts--

@@ -17,12 +17,12 @@ func TestFirstHostAttachesAndLastOneOrphans(t *testing.T) {
 		attached, orphaned bool
 	}{
 		{func() {}, false, false},
-		{s.arrive, true, false},
-		{s.arrive, true, false},
-		{s.depart, true, false},
-		{s.depart, true, true},
-		{s.arrive, true, true},
-		{s.depart, true, true},
+		{s.addHost, true, false},
+		{s.addHost, true, false},
+		{s.removeHost, true, false},
+		{s.removeHost, true, true},
+		{s.addHost, true, true},
+		{s.removeHost, true, true},
 	} {
 		step.do()
 		if attached, orphaned := closed(s.Attached()), closed(s.Orphaned()); attached != step.attached || orphaned != step.orphaned {

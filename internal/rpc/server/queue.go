@@ -53,15 +53,15 @@ func put(ctx context.Context, queue recipes.Consumer, r *pb.PutElementsRequest) 
 	return q.PutMany(ctx, r.GetData()...)
 }
 
-// noted is a consumer that keeps what it has taken in a receipt, for the plugin that resumes the
+// receiptTaker is a consumer that keeps what it has taken in a receipt, for the plugin that resumes the
 // session.
-type noted interface {
-	TakeNoted(ctx context.Context, most int, id string, begins func(elements string)) (taken []recipes.Element, release func(), err error)
+type receiptTaker interface {
+	TakeNoted(ctx context.Context, most int, id string, deletes func(elements string)) (taken []recipes.Element, release func(), err error)
 	Taken(ctx context.Context, id string) ([]recipes.Element, error)
 }
 
 func (s service) TakeElement(ctx context.Context, r *pb.TakeElementRequest) (*pb.TakeElementResponse, error) {
-	return patiently(ctx, s.Server, r, consumer(r), func(ctx context.Context, ss *session, q recipes.Consumer) (*pb.TakeElementResponse, error) {
+	return withAbandonable(ctx, s.Server, r, consumer(r), func(ctx context.Context, ss *session, q recipes.Consumer) (*pb.TakeElementResponse, error) {
 		ss.takes.received(r.GetReceived())
 		taken, err := ss.take(ctx, q, r)
 		if err != nil {
@@ -73,7 +73,7 @@ func (s service) TakeElement(ctx context.Context, r *pb.TakeElementRequest) (*pb
 
 func (ss *session) take(ctx context.Context, q recipes.Consumer, r *pb.TakeElementRequest) ([]recipes.Element, error) {
 	most, id := max(1, int(r.GetMax())), r.GetRequestId()
-	n, ok := q.(noted)
+	n, ok := q.(receiptTaker)
 	switch {
 	case r.GetResumed() && ss.resumption.over():
 		return nil, errTooLate
@@ -132,15 +132,18 @@ func (t *takes) received(ids []string) {
 	}
 }
 
-func queueRunner(r *pb.AcquireRequest) runner {
-	open := func(t target, _ func(recipes.Place)) (recipes.Consumer, error) { return consumer(r)(t) }
-	return granting(r, open, waiting(r, recipes.Consumer.Receive), recipes.Delivery.Return)
+func receiveElement(ctx context.Context, t target, r *pb.AcquireRequest) (*grant, error) {
+	q, err := consumer(r)(t)
+	if err != nil {
+		return nil, err
+	}
+	return grantOf(ctx, r, q, q.Receive, nil, recipes.Delivery.Return)
 }
 
 // ReceiveElements registers each delivery as the grant of a request of its own. From then on they are
 // like those of Acquire.
 func (s service) ReceiveElements(ctx context.Context, r *pb.ReceiveElementsRequest) (*pb.ReceiveElementsResponse, error) {
-	return patiently(ctx, s.Server, r, consumer(r), func(ctx context.Context, ss *session, q recipes.Consumer) (*pb.ReceiveElementsResponse, error) {
+	return withAbandonable(ctx, s.Server, r, consumer(r), func(ctx context.Context, ss *session, q recipes.Consumer) (*pb.ReceiveElementsResponse, error) {
 		if err := ss.resumption.allows(nil); err != nil {
 			return nil, err
 		}

@@ -13,35 +13,34 @@ import (
 	"github.com/zkrecipes/zkrecipes/recipes"
 )
 
-// A runner waits for the grant of a request. If the recipe has a wait queue, it calls joined
-// once.
-type runner = func(ctx context.Context, t target, joined func(recipes.Place)) (*grant, error)
+// An acquireFunc waits for the grant of a request, or resumes it. If the recipe has a wait queue, it
+// calls joined once.
+type acquireFunc func(ctx context.Context, t target, r *pb.AcquireRequest, joined func(recipes.Place)) (*grant, error)
 
-// runnerOf is the table of the recipes that make grants. A recipe has a case here and a runner, and
-// a case in response if its grant has more than a token and a znode. An unknown recipe comes from a
-// newer host.
-func runnerOf(r *pb.AcquireRequest) (runner, error) {
+// acquire is the acquireFunc of all recipes. A recipe has a case and a function here, and a case in
+// response if its grant has more than a token and a znode. An unknown recipe comes from a newer host.
+func acquire(ctx context.Context, t target, r *pb.AcquireRequest, joined func(recipes.Place)) (*grant, error) {
 	switch m := r.GetRecipe().(type) {
 	case *pb.AcquireRequest_Lock:
-		return lockRunner(r, m.Lock), nil
+		return acquireLock(ctx, t, r, m.Lock, joined)
 	case *pb.AcquireRequest_SharedLock:
-		return sharedLockRunner(r, m.SharedLock), nil
+		return acquireSharedLock(ctx, t, r, m.SharedLock, joined)
 	case *pb.AcquireRequest_PriorityLock:
-		return priorityLockRunner(r, m.PriorityLock), nil
+		return acquirePriorityLock(ctx, t, r, m.PriorityLock, joined)
 	case *pb.AcquireRequest_Semaphore:
-		return semaphoreRunner(r, m.Semaphore), nil
+		return acquirePermit(ctx, t, r, m.Semaphore, joined)
 	case *pb.AcquireRequest_Slots:
-		return slotsRunner(r, m.Slots), nil
+		return acquireSlot(ctx, t, r, m.Slots, joined)
 	case *pb.AcquireRequest_Election:
-		return electionRunner(r, m.Election), nil
+		return campaign(ctx, t, r, m.Election, joined)
 	case *pb.AcquireRequest_Group:
-		return groupRunner(r, m.Group), nil
+		return joinGroup(ctx, t, r, m.Group)
 	case *pb.AcquireRequest_Names:
-		return namesRunner(r, m.Names), nil
+		return registerName(ctx, t, r, m.Names)
 	case *pb.AcquireRequest_Queue:
-		return queueRunner(r), nil
+		return receiveElement(ctx, t, r)
 	case *pb.AcquireRequest_DoubleBarrier:
-		return doubleBarrierRunner(r, m.DoubleBarrier), nil
+		return enterDoubleBarrier(ctx, t, r, m.DoubleBarrier, joined)
 	}
 	return nil, unknownRecipe(r)
 }
@@ -93,67 +92,73 @@ func response(r *pb.AcquireRequest, c *acquisition) (*pb.AcquireResponse, error)
 	return a, nil
 }
 
-func lockRunner(r *pb.AcquireRequest, m *pb.Lock) runner {
-	open := func(t target, joined func(recipes.Place)) (recipes.Lock, error) {
-		return t.Lock(t.path, recipes.LockConfig{
-			Dialect: t.dialect, Strategy: recipes.Strategy(m.GetStrategy()), Data: r.GetData(), Joined: joined,
-		})
+func acquireLock(ctx context.Context, t target, r *pb.AcquireRequest, m *pb.Lock, joined func(recipes.Place)) (*grant, error) {
+	l, err := t.Lock(t.path, recipes.LockConfig{
+		Dialect: t.dialect, Strategy: recipes.Strategy(m.GetStrategy()), Data: r.GetData(), Joined: joined,
+	})
+	if err != nil {
+		return nil, err
 	}
-	return granting(r, open, either(r, recipes.Lock.Acquire, recipes.Lock.TryAcquire), recipes.Hold.Release)
+	return grantOf(ctx, r, l, l.Acquire, l.TryAcquire, recipes.Hold.Release)
 }
 
-func semaphoreConfig(r *pb.AcquireRequest, m *pb.Semaphore, t target, joined func(recipes.Place)) recipes.SemaphoreConfig {
+func semaphoreConfig(t target, r *pb.AcquireRequest, m *pb.Semaphore, joined func(recipes.Place)) recipes.SemaphoreConfig {
 	return recipes.SemaphoreConfig{
 		Dialect: t.dialect, Permits: int(m.GetPermits()), Strategy: recipes.Strategy(m.GetStrategy()), Data: r.GetData(), Joined: joined,
 	}
 }
 
-func semaphoreRunner(r *pb.AcquireRequest, m *pb.Semaphore) runner {
-	open := func(t target, joined func(recipes.Place)) (recipes.Semaphore, error) {
-		return t.Semaphore(t.path, semaphoreConfig(r, m, t, joined))
+func acquirePermit(ctx context.Context, t target, r *pb.AcquireRequest, m *pb.Semaphore, joined func(recipes.Place)) (*grant, error) {
+	s, err := t.Semaphore(t.path, semaphoreConfig(t, r, m, joined))
+	if err != nil {
+		return nil, err
 	}
-	return granting(r, open, either(r, recipes.Semaphore.Acquire, recipes.Semaphore.TryAcquire), recipes.Hold.Release)
+	return grantOf(ctx, r, s, s.Acquire, s.TryAcquire, recipes.Hold.Release)
 }
 
-func slotsRunner(r *pb.AcquireRequest, m *pb.Semaphore) runner {
-	open := func(t target, joined func(recipes.Place)) (recipes.Slots, error) {
-		return t.Slots(t.path, semaphoreConfig(r, m, t, joined))
+func acquireSlot(ctx context.Context, t target, r *pb.AcquireRequest, m *pb.Semaphore, joined func(recipes.Place)) (*grant, error) {
+	s, err := t.Slots(t.path, semaphoreConfig(t, r, m, joined))
+	if err != nil {
+		return nil, err
 	}
-	return granting(r, open, either(r, recipes.Slots.Acquire, recipes.Slots.TryAcquire), recipes.SlotHold.Release)
+	return grantOf(ctx, r, s, s.Acquire, s.TryAcquire, recipes.SlotHold.Release)
 }
 
-func sharedLockRunner(r *pb.AcquireRequest, m *pb.SharedLock) runner {
-	open := func(t target, joined func(recipes.Place)) (recipes.SharedLock, error) {
-		return t.SharedLock(t.path, recipes.SharedLockConfig{
-			Dialect: t.dialect, Strategy: recipes.Strategy(m.GetStrategy()), Data: r.GetData(), Joined: joined,
-			Revocable: m.GetRevocable(), Grace: m.GetGrace().AsDuration(),
-		})
+func acquireSharedLock(ctx context.Context, t target, r *pb.AcquireRequest, m *pb.SharedLock, joined func(recipes.Place)) (*grant, error) {
+	l, err := t.SharedLock(t.path, recipes.SharedLockConfig{
+		Dialect: t.dialect, Strategy: recipes.Strategy(m.GetStrategy()), Data: r.GetData(), Joined: joined,
+		Revocable: m.GetRevocable(), Grace: m.GetGrace().AsDuration(),
+	})
+	if err != nil {
+		return nil, err
 	}
-	return granting(r, open, inMode[recipes.SharedLock](r, m.GetMode()), recipes.SharedHold.Release)
+	wait, try := inMode[recipes.SharedHold](l, m.GetMode())
+	return grantOf(ctx, r, l, wait, try, recipes.SharedHold.Release)
 }
 
-func priorityLockRunner(r *pb.AcquireRequest, m *pb.PriorityLock) runner {
-	open := func(t target, joined func(recipes.Place)) (recipes.PriorityLock, error) {
-		if err := t.plain(); err != nil {
-			return nil, err
-		}
-		return t.PriorityLock(t.path, recipes.PriorityLockConfig{
-			Strategy: recipes.Strategy(m.GetStrategy()), Data: r.GetData(), Joined: joined,
-			Revocable: m.GetRevocable(), Grace: m.GetGrace().AsDuration(),
-			Priority: int(m.GetPriority()), Ask: m.GetAsk(),
-		})
+func acquirePriorityLock(ctx context.Context, t target, r *pb.AcquireRequest, m *pb.PriorityLock, joined func(recipes.Place)) (*grant, error) {
+	if err := t.plain(); err != nil {
+		return nil, err
 	}
-	return granting(r, open, inMode[recipes.PriorityLock](r, m.GetMode()), recipes.PriorityHold.Release)
+	l, err := t.PriorityLock(t.path, recipes.PriorityLockConfig{
+		Strategy: recipes.Strategy(m.GetStrategy()), Data: r.GetData(), Joined: joined,
+		Revocable: m.GetRevocable(), Grace: m.GetGrace().AsDuration(),
+		Priority: int(m.GetPriority()), Ask: m.GetAsk(),
+	})
+	if err != nil {
+		return nil, err
+	}
+	wait, try := inMode[recipes.PriorityHold](l, m.GetMode())
+	return grantOf(ctx, r, l, wait, try, recipes.PriorityHold.Release)
 }
 
-func electionRunner(r *pb.AcquireRequest, m *pb.Election) runner {
-	open := func(t target, joined func(recipes.Place)) (recipes.Election, error) {
-		return t.Election(t.path, recipes.ElectionConfig{Dialect: t.dialect, Strategy: recipes.Strategy(m.GetStrategy()), Joined: joined})
+func campaign(ctx context.Context, t target, r *pb.AcquireRequest, m *pb.Election, joined func(recipes.Place)) (*grant, error) {
+	e, err := t.Election(t.path, recipes.ElectionConfig{Dialect: t.dialect, Strategy: recipes.Strategy(m.GetStrategy()), Joined: joined})
+	if err != nil {
+		return nil, err
 	}
-	campaign := func(e recipes.Election, ctx context.Context) (recipes.Leadership, error) {
-		return e.Campaign(ctx, r.GetData())
-	}
-	return granting(r, open, waiting(r, campaign), recipes.Leadership.Resign)
+	campaign := func(ctx context.Context) (recipes.Leadership, error) { return e.Campaign(ctx, r.GetData()) }
+	return grantOf(ctx, r, e, campaign, nil, recipes.Leadership.Resign)
 }
 
 type readWriteLock[H recipes.Hold] interface {
@@ -163,57 +168,45 @@ type readWriteLock[H recipes.Hold] interface {
 	TryWrite(context.Context) (H, error)
 }
 
-// inMode returns the method of the lock that acquires it in the mode of a request. A resumed hold
-// does not need it: its znode has the mode.
-func inMode[L readWriteLock[H], H recipes.Hold](r *pb.AcquireRequest, mode pb.Mode) func(L, context.Context) (H, error) {
+// inMode returns the methods of the lock that acquire it in the mode of a request. A resumed hold
+// does not need them: its znode has the mode.
+func inMode[H recipes.Hold](l readWriteLock[H], mode pb.Mode) (wait, try func(context.Context) (H, error)) {
 	switch wire.Mode(mode) {
 	case recipes.Reading:
-		return either(r, L.AcquireRead, L.TryRead)
+		return l.AcquireRead, l.TryRead
 	case recipes.Writing:
-		return either(r, L.AcquireWrite, L.TryWrite)
+		return l.AcquireWrite, l.TryWrite
 	}
-	return func(L, context.Context) (none H, err error) {
+	unknown := func(context.Context) (none H, err error) {
 		return none, fmt.Errorf("%w: the mode is not known", recipes.ErrInvalid)
 	}
+	return unknown, unknown
 }
 
-// granting returns a runner that opens the recipe and asks it for a grant, or resumes the grant or
-// the place that r names.
-func granting[R any, G recipes.Grant](r *pb.AcquireRequest, open func(t target, joined func(recipes.Place)) (R, error),
-	ask func(R, context.Context) (G, error), release func(G, context.Context) error) runner {
-	return func(ctx context.Context, t target, joined func(recipes.Place)) (*grant, error) {
-		recipe, err := open(t, joined)
-		if err != nil {
-			return nil, err
-		}
-		var g G
-		if resumed := r.GetResumed(); resumed == nil {
-			g, err = ask(recipe, ctx)
-		} else {
-			g, err = resumeGrant[G](ctx, recipe, resumed, r.GetTry())
-		}
-		return &grant{
-			Grant:        g,
-			release:      func(ctx context.Context) error { return release(g, ctx) },
-			endsWithHost: r.GetElection().GetEndsWithHost() || r.GetGroup().GetEndsWithHost(),
-		}, err
+// grantOf waits for the grant that r asks a recipe for, tries to get it, or resumes the grant or the
+// place that r names. try is nil for a recipe that cannot try.
+func grantOf[G recipes.Grant](ctx context.Context, r *pb.AcquireRequest, recipe any, wait, try func(context.Context) (G, error),
+	release func(G, context.Context) error) (*grant, error) {
+	var g G
+	var err error
+	switch {
+	case r.GetResumed() != nil:
+		g, err = resumeGrant[G](ctx, recipe, r.GetResumed(), r.GetTry())
+	case !r.GetTry():
+		g, err = wait(ctx)
+	case try != nil:
+		g, err = try(ctx)
+	default:
+		err = errNoTry
 	}
+	return &grant{
+		Grant:        g,
+		release:      func(ctx context.Context) error { return release(g, ctx) },
+		endsWithHost: r.GetElection().GetEndsWithHost() || r.GetGroup().GetEndsWithHost(),
+	}, err
 }
 
-// either returns the method that a request calls: one that waits, or one that only tries.
-func either[R, G any](r *pb.AcquireRequest, wait, try func(R, context.Context) (G, error)) func(R, context.Context) (G, error) {
-	if r.GetTry() {
-		return try
-	}
-	return wait
-}
-
-// waiting returns the method of a recipe that cannot try.
-func waiting[R, G any](r *pb.AcquireRequest, wait func(R, context.Context) (G, error)) func(R, context.Context) (G, error) {
-	return either(r, wait, func(R, context.Context) (none G, err error) {
-		return none, fmt.Errorf("%w: the recipe has no try", recipes.ErrInvalid)
-	})
-}
+var errNoTry = fmt.Errorf("%w: the recipe has no try", recipes.ErrInvalid)
 
 // plain returns an error if a request names a dialect other than the default. Its recipe has no
 // other.

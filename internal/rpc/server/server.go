@@ -196,8 +196,8 @@ func (s *Server) Sessions() int {
 	return len(s.sessions)
 }
 
-// enter counts an Open call, or refuses it after Close.
-func (s *Server) enter() error {
+// countOpen counts an Open call, or refuses it after Close.
+func (s *Server) countOpen() error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if s.closed {

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"sync"
 
+	"github.com/hashicorp/go-hclog"
 	"google.golang.org/grpc"
 
 	"github.com/zkrecipes/zkrecipes/internal/rpc/wire"
@@ -34,6 +35,8 @@ type session struct {
 
 	resumption resumption
 	dropping   sync.Mutex // held while DropRest runs
+
+	log hclog.Logger // of panics
 }
 
 // errFrozen ends a session whose host sends no heartbeats. errUnread ends a session whose host
@@ -55,21 +58,21 @@ var (
 func (s service) Open(st stream) error {
 	var ss *session
 	var leave func()
-	if err := s.inGoroutine("opening a session", func() (err error) { ss, leave, err = s.begin(st); return err }); err != nil {
+	if err := s.inGoroutine("opening a session", func() (err error) { ss, leave, err = s.openSession(st); return err }); err != nil {
 		return err
 	}
 	defer leave()
 	defer s.end(ss)
 	err := <-ss.out.over
 	if err != nil { // sending failed: the host may have died
-		ss.outlive(st)
+		ss.awaitLifetime(st)
 	}
 	return err
 }
 
-// begin opens the session that the stream's first message asks for. The caller calls leave
+// openSession opens the session that the stream's first message asks for. The caller calls leave
 // when the session has ended.
-func (s *Server) begin(st stream) (ss *session, leave func(), err error) {
+func (s *Server) openSession(st stream) (ss *session, leave func(), err error) {
 	first, err := st.Recv()
 	if err != nil {
 		return nil, nil, err
@@ -78,7 +81,7 @@ func (s *Server) begin(st stream) (ss *session, leave func(), err error) {
 	if start == nil {
 		return nil, nil, fmt.Errorf("%w: the first message of a session's stream must be Start", recipes.ErrInvalid)
 	}
-	if err := s.enter(); err != nil {
+	if err := s.countOpen(); err != nil {
 		return nil, nil, err
 	}
 	release := func() {}
@@ -135,7 +138,7 @@ func (s *Server) open(ctx context.Context, start *pb.Start) (recipes.Client, err
 
 func (s *Server) start(opened recipes.Client, r *pb.Resume) *session {
 	ctx, cancel := context.WithCancelCause(s.ctx)
-	ss := &session{Client: opened, contacts: contactsOf(opened), ctx: ctx, cancel: cancel, handle: r.GetSession(), lifetime: s.cfg.Lifetime}
+	ss := &session{Client: opened, contacts: contactsOf(opened), ctx: ctx, cancel: cancel, handle: r.GetSession(), lifetime: s.cfg.Lifetime, log: s.rpcLog()}
 	ss.resumption.resumed = r != nil
 	ss.out.limit = cmp.Or(s.cfg.unsent, MaxUnsent)
 	ss.acquisitions = newAcquisitions(ss, s.cfg.Limits.Grants)
@@ -164,13 +167,13 @@ func (ss *session) close() error {
 	return ss.Client.Close(ctx)
 }
 
-func itself(t target) (recipes.Session, error) { return t.Client, nil }
+func theSession(t target) (recipes.Session, error) { return t.Client, nil }
 
 func (s service) Close(ctx context.Context, r *pb.CloseRequest) (*pb.CloseResponse, error) {
-	return &pb.CloseResponse{}, do(s.Server, r, itself, func(ss recipes.Session) error { return ss.Close(ctx) })
+	return &pb.CloseResponse{}, do(s.Server, r, theSession, func(ss recipes.Session) error { return ss.Close(ctx) })
 }
 
 func (s service) Stats(ctx context.Context, r *pb.StatsRequest) (*pb.StatsResponse, error) {
-	stats, err := with(s.Server, r, itself, func(ss recipes.Session) (recipes.Stats, error) { return ss.Stats(ctx) })
+	stats, err := with(s.Server, r, theSession, func(ss recipes.Session) (recipes.Stats, error) { return ss.Stats(ctx) })
 	return wire.ToStats(stats), err
 }

@@ -41,8 +41,8 @@ func undoBegin(t recipes.Transaction) {
 }
 
 func (s service) BeginTransaction(ctx context.Context, r *pb.BeginTransactionRequest) (*pb.BeginTransactionResponse, error) {
-	return patiently(ctx, s.Server, r, transaction(r.GetVariant()), func(ctx context.Context, ss *session, t recipes.Transaction) (*pb.BeginTransactionResponse, error) {
-		id, err := ss.begin(ctx, t, r)
+	return withAbandonable(ctx, s.Server, r, transaction(r.GetVariant()), func(ctx context.Context, ss *session, t recipes.Transaction) (*pb.BeginTransactionResponse, error) {
+		id, err := ss.beginTransaction(ctx, t, r)
 		if err != nil {
 			return nil, err
 		}
@@ -61,7 +61,7 @@ func undoContext(ctx context.Context, resumed string) context.Context {
 }
 
 func (s service) CoordinateTransaction(ctx context.Context, r *pb.CoordinateTransactionRequest) (*pb.CoordinateTransactionResponse, error) {
-	d, err := patiently(ctx, s.Server, r, transaction(""), func(ctx context.Context, _ *session, t recipes.Transaction) (recipes.Decision, error) {
+	d, err := withAbandonable(ctx, s.Server, r, transaction(""), func(ctx context.Context, _ *session, t recipes.Transaction) (recipes.Decision, error) {
 		return coordinate(ctx, t, r)
 	})
 	return &pb.CoordinateTransactionResponse{Decision: wire.ToDecision(&d)}, err
@@ -73,8 +73,8 @@ func (s service) AbortTransaction(ctx context.Context, r *pb.AbortTransactionReq
 }
 
 func (s service) JoinTransaction(ctx context.Context, r *pb.JoinTransactionRequest) (*pb.JoinTransactionResponse, error) {
-	return patiently(ctx, s.Server, r, transaction(""), func(ctx context.Context, ss *session, t recipes.Transaction) (*pb.JoinTransactionResponse, error) {
-		site, membership, err := ss.join(ctx, t, r)
+	return withAbandonable(ctx, s.Server, r, transaction(""), func(ctx context.Context, ss *session, t recipes.Transaction) (*pb.JoinTransactionResponse, error) {
+		site, membership, err := ss.joinTransaction(ctx, t, r)
 		if err != nil {
 			return nil, err
 		}
@@ -88,7 +88,7 @@ func (s service) VoteTransaction(ctx context.Context, r *pb.VoteTransactionReque
 }
 
 func (s service) AwaitDecision(ctx context.Context, r *pb.AwaitDecisionRequest) (*pb.AwaitDecisionResponse, error) {
-	d, err := patiently(ctx, s.Server, r, site(r), func(ctx context.Context, _ *session, site recipes.Site) (recipes.Decision, error) {
+	d, err := withAbandonable(ctx, s.Server, r, site(r), func(ctx context.Context, _ *session, site recipes.Site) (recipes.Decision, error) {
 		return site.Wait(ctx)
 	})
 	return &pb.AwaitDecisionResponse{Decision: wire.ToDecision(&d)}, err
@@ -197,8 +197,8 @@ type resumable interface {
 	ResumeSite(ctx context.Context, site, name string) (recipes.Site, error)
 }
 
-// begin begins a transaction, or resumes the coordinator. It returns the transaction's name.
-func (ss *session) begin(ctx context.Context, t recipes.Transaction, r *pb.BeginTransactionRequest) (string, error) {
+// beginTransaction begins a transaction, or resumes the coordinator. It returns the transaction's name.
+func (ss *session) beginTransaction(ctx context.Context, t recipes.Transaction, r *pb.BeginTransactionRequest) (string, error) {
 	m, able := t.(resumable)
 	switch resumed := r.GetResumed(); {
 	case resumed == "" && !able:
@@ -227,7 +227,7 @@ func coordinate(ctx context.Context, t recipes.Transaction, r *pb.CoordinateTran
 	}
 }
 
-func (ss *session) join(ctx context.Context, t recipes.Transaction, r *pb.JoinTransactionRequest) (site recipes.Site, membership string, err error) {
+func (ss *session) joinTransaction(ctx context.Context, t recipes.Transaction, r *pb.JoinTransactionRequest) (site recipes.Site, membership string, err error) {
 	m, able := t.(resumable)
 	switch resumed := r.GetResumed(); {
 	case resumed == "":

@@ -24,11 +24,8 @@ import (
 	"google.golang.org/grpc/status"
 )
 
-// longPath is a path whose places fill a stream quickly.
-var longPath = "/" + strings.Repeat("x", 60<<10)
-
-// unsent replaces MaxUnsent in these tests. gRPC's buffers take 20 places.
-const unsent = 4 << 20
+// unsent replaces MaxUnsent in these tests.
+const unsent = 1 << 20
 
 // newDeafHost returns a host that has opened a session, and reads its stream only when the
 // test does.
@@ -38,40 +35,46 @@ func newDeafHost(t *testing.T) *rawHost {
 	return h
 }
 
-func (h *rawHost) contend(ctx context.Context, id, path string, try bool) error {
-	_, err := h.grants.Acquire(ctx, &pb.AcquireRequest{Recipe: &pb.AcquireRequest_Lock{}, Session: h.session, RequestId: id, Path: path, Announce: true, Try: try})
+func (h *rawHost) contend(ctx context.Context, id, path string) error {
+	_, err := h.grants.Acquire(ctx, &pb.AcquireRequest{Recipe: &pb.AcquireRequest_Lock{}, Session: h.session, RequestId: id, Path: path})
 	return err
 }
 
-// ungranting is a session whose locks are never granted. Their places fill a stream quickly.
-type ungranting struct{ recipes.Client }
+// losing is a session whose grants are lost at once. The reports of that fill a stream quickly.
+type losing struct{ recipes.Client }
 
-func (ungranting) Lock(_ string, cfg recipes.LockConfig) (recipes.Lock, error) {
-	return ungranted{joined: cfg.Joined}, nil
+func (losing) Lock(string, recipes.LockConfig) (recipes.Lock, error) { return lostLock{}, nil }
+
+type lostLock struct{ recipes.Lock }
+
+func (lostLock) Acquire(context.Context) (recipes.Hold, error) { return lostHold{}, nil }
+
+type lostHold struct{ recipes.Hold }
+
+func (lostHold) Token() recipes.Token { return 1 }
+func (lostHold) Znode() string        { return "/l/lock-1" }
+func (lostHold) Done() <-chan struct{} {
+	lost := make(chan struct{})
+	close(lost)
+	return lost
 }
 
-type ungranted struct {
-	recipes.Lock
-	joined func(recipes.Place)
-}
+func (lostHold) Err() error { return fmt.Errorf("%w: %s", recipes.ErrRevoked, longReason) }
 
-func (l ungranted) Acquire(ctx context.Context) (recipes.Hold, error) {
-	l.joined(recipes.Place{Znode: longPath, Position: 1})
-	<-ctx.Done()
-	return nil, context.Cause(ctx)
-}
+// longReason is as long as a reason may be on the wire.
+var longReason = strings.Repeat("x", 2<<10)
 
 // Other clients are granted what the session held. A host that reads again gets the loss.
 func TestSessionEndsIfItsHostLeavesTooMuchUnread(t *testing.T) {
 	h := newRawHost(t, server.Config{}.Unsent(unsent))
-	h.wrap = func(s recipes.Client) recipes.Client { return ungranting{s} }
+	h.wrap = func(s recipes.Client) recipes.Client { return losing{s} }
 	h.open(nil)
-	var waiting sync.WaitGroup
-	ctx, cancel := context.WithCancel(t.Context())
-	defer waiting.Wait()
-	defer cancel()
-	for i := range unsent/(60<<10) + 100 { // 100: the buffers of the connection
-		waiting.Go(func() { _ = h.contend(ctx, fmt.Sprint(i), "/l", false) })
+	for i := 0; h.opened.Err() == nil; i++ { // the connection's buffers take some of the reports
+		id := fmt.Sprint(i)
+		if err := h.contend(h.ctx, id, "/l"); err != nil {
+			break // the session has ended
+		}
+		_, _ = h.grants.Watch(h.ctx, &pb.WatchRequest{Session: h.session, RequestId: id})
 	}
 	<-h.opened.Done()
 	var reason error
@@ -147,47 +150,13 @@ func (o *once) Addr() net.Addr { return &net.UnixAddr{} }
 func TestRequestIDThatIsTooLongIsRefused(t *testing.T) {
 	h := newDeafHost(t)
 	id := strings.Repeat("i", server.MaxRequestID)
-	must.Report(t, h.contend(t.Context(), id, "/l", false))
+	must.Report(t, h.contend(t.Context(), id, "/l"))
 	_, abandon := h.grants.Abandon(t.Context(), &pb.AbandonRequest{Session: h.session, RequestId: id + "i"})
 	_, put := pb.NewQueueServiceClient(h.conn).PutElements(t.Context(), &pb.PutElementsRequest{Session: h.session, RequestId: id + "i"})
-	for _, err := range []error{h.contend(t.Context(), id+"i", "/l", false), abandon, put} {
+	for _, err := range []error{h.contend(t.Context(), id+"i", "/l"), abandon, put} {
 		if e, _ := wire.Error(err); !errors.Is(e, recipes.ErrInvalid) || !strings.Contains(err.Error(), "request_id has 129 bytes") {
 			t.Error(err)
 		}
-	}
-}
-
-// If a host does not read, the plugin drops the unsent places of calls that have finished, because
-// their answers contain the places. It keeps the loss of a grant.
-func TestPlaceOfAContenderThatHasLeftIsNotKept(t *testing.T) {
-	h := newDeafHost(t)
-	must.Do(t, h.contend(t.Context(), "held", longPath, false))
-	must.Get(h.grants.Watch(t.Context(), &pb.WatchRequest{Session: h.session, RequestId: "held"}))(t)
-	const left = 80
-	for i := range left {
-		err := h.contend(t.Context(), fmt.Sprint(i), longPath, true)
-		if e, _ := wire.Error(err); !errors.Is(e, recipes.ErrContended) {
-			t.Fatal(err)
-		}
-		if place, ok := wire.PlaceOf(err); !ok || place.Position != 1 {
-			t.Fatalf("the answer's place: %v, %v", place, ok)
-		}
-	}
-	other := must.Get(h.dial.Open(t.Context(), recipes.SessionConfig{Servers: h.servers}))(t)
-	must.Do(t, zktest.BarrierAt(t, other, longPath+"/"+zktest.Layout(h.zk, longPath)[0]).Remove(t.Context()))
-	must.Do(t, other.Close(t.Context()))
-	h.send(heartbeat(7))
-	places, lost, echoed := 0, false, false
-	for !lost || !echoed {
-		m := must.Get(h.stream.Recv())(t)
-		if m.GetJoined() != nil {
-			places++
-		}
-		lost = lost || m.GetGrantLost().GetRequestId() == "held"
-		echoed = echoed || m.GetBeatEcho() != nil
-	}
-	if places > left/2 {
-		t.Errorf("%d places of %d contenders were kept", places, left)
 	}
 }
 

@@ -44,8 +44,8 @@ func TestCallThatHasEndedIsForgotten(t *testing.T) {
 	ts := newAcquisitions(nil, 1)
 	_, end := ts.abandonable(t.Context(), "one")
 	end()
-	if len(ts.waits) > 0 {
-		t.Errorf("%d are remembered", len(ts.waits))
+	if len(ts.cancels) > 0 {
+		t.Errorf("%d are remembered", len(ts.cancels))
 	}
 }
 
@@ -186,9 +186,9 @@ func TestAResumeOfATransactionThatIsCutOffIsNotUndone(t *testing.T) {
 // A recipe that cannot be resumed refuses the host that wants to resume it.
 func TestATransactionThatCannotBeResumedIsRefused(t *testing.T) {
 	ss, plain := new(session), new(struct{ recipes.Transaction })
-	_, begin := ss.begin(t.Context(), plain, &pb.BeginTransactionRequest{Resumed: "it"})
+	_, begin := ss.beginTransaction(t.Context(), plain, &pb.BeginTransactionRequest{Resumed: "it"})
 	_, coordinate := coordinate(t.Context(), plain, &pb.CoordinateTransactionRequest{Transaction: "it"})
-	_, _, join := ss.join(t.Context(), plain, &pb.JoinTransactionRequest{Resumed: "it"})
+	_, _, join := ss.joinTransaction(t.Context(), plain, &pb.JoinTransactionRequest{Resumed: "it"})
 	for _, err := range []error{begin, coordinate, join} {
 		if !errors.Is(err, errNotResumed) {
 			t.Error(err)

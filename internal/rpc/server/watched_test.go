@@ -32,9 +32,9 @@ func TestAReportedLossLeavesAGrantThatCanBeReleased(t *testing.T) {
 	}{{recipes.ErrNotHeld, true}, {recipes.ErrRevoked, false}, {recipes.ErrRemoved, false}} {
 		ss, lost, send := &session{ctx: t.Context()}, 0, func() {}
 		ss.out.limit = MaxUnsent
-		ss.out.begin(func(*pb.OpenResponse) error { lost++; return nil }, nil, nil, func(work func()) { send = work })
+		ss.out.start(func(*pb.OpenResponse) error { lost++; return nil }, nil, nil, func(work func()) { send = work })
 		ts := newAcquisitions(ss, 1)
-		c := must.Get(ts.call(t.Context(), "it", false, nil, func(context.Context, func(recipes.Place)) (*grant, error) {
+		c := must.Get(ts.callWith(t.Context(), requestOf("it"), func(context.Context, func(recipes.Place)) (*grant, error) {
 			return &grant{Grant: lostGrant{err: end.err}}, nil
 		}))(t)
 		ts.watch(c)
@@ -57,7 +57,7 @@ func TestAReportedLossLeavesAGrantThatCanBeReleased(t *testing.T) {
 func TestAnAcquisitionThatWasAbandonedBeforeItArrivedIsNotBegun(t *testing.T) {
 	ts := newAcquisitions(&session{ctx: t.Context()}, 1)
 	ts.abandon("it")
-	_, err := ts.call(t.Context(), "it", false, nil, func(context.Context, func(recipes.Place)) (*grant, error) {
+	_, err := ts.callWith(t.Context(), requestOf("it"), func(context.Context, func(recipes.Place)) (*grant, error) {
 		t.Error("it was begun")
 		return &grant{}, nil
 	})

@@ -52,12 +52,12 @@ func do[R any](s *Server, r sessionRequest, open func(target) (R, error), call f
 	return err
 }
 
-// patiently does the same as with, for a call that may wait long and change something: see
-// patient.
-func patiently[R, A any](ctx context.Context, s *Server, r request, open func(target) (R, error), do func(context.Context, *session, R) (A, error)) (A, error) {
+// withAbandonable does the same as with, for a call that may wait long and change something: see
+// untilAbandoned.
+func withAbandonable[R, A any](ctx context.Context, s *Server, r request, open func(target) (R, error), do func(context.Context, *session, R) (A, error)) (A, error) {
 	var ss *session
 	return with(s, r, func(t target) (R, error) { ss = t.session; return open(t) }, func(recipe R) (A, error) {
-		ctx, end := ss.patient(ctx, r)
+		ctx, end := ss.untilAbandoned(ctx, r)
 		defer end()
 		return do(ctx, ss, recipe)
 	})
@@ -80,7 +80,7 @@ func withGrant[G any](s *Server, r request, what string, do func(*session, *acqu
 		return err
 	}
 	err = do(ss, c, g)
-	ss.acquisitions.judge(c, err)
+	ss.acquisitions.finishIfGone(c, err)
 	return err
 }
 
@@ -93,13 +93,13 @@ func as[G any](c *acquisition, what string) (G, error) {
 	return g, nil
 }
 
-// forward sends the values of a watch until the stream or the session ends. err is the error
-// of the watch's first read.
-func forward[T, M any](st grpc.ServerStreamingServer[M], values <-chan T, err error, message func(T) *M) error {
+// watch does the same as with, for a watch. It sends the values until the stream or the session ends.
+func watch[R, T, M any](s *Server, r sessionRequest, st grpc.ServerStreamingServer[M], open func(target) (R, error), values func(R) (<-chan T, error), message func(T) *M) error {
+	all, err := with(s, r, open, values)
 	if err != nil {
 		return err
 	}
-	for v := range values {
+	for v := range all {
 		if err := st.Send(message(v)); err != nil {
 			return err
 		}
@@ -121,11 +121,11 @@ func (a *acquisitions) abandonable(ctx context.Context, id string) (context.Cont
 		end()
 		return ctx, end
 	}
-	a.waits[id] = end
+	a.cancels[id] = end
 	return ctx, func() {
 		a.mu.Lock()
 		defer a.mu.Unlock()
-		delete(a.waits, id)
+		delete(a.cancels, id)
 		end()
 	}
 }
@@ -173,10 +173,10 @@ func withTimeToAnswer(ctx context.Context) (context.Context, context.CancelFunc)
 	return context.WithDeadline(ctx, end.Add(-min(answerTime, time.Until(end)/4)))
 }
 
-// patient returns the context of a call that may wait long and change something. It ends when
+// untilAbandoned returns the context of a call that may wait long and change something. It ends when
 // the call is abandoned, and slightly before the call's deadline, so that an answer can
 // report the outcome.
-func (ss *session) patient(ctx context.Context, r interface{ GetRequestId() string }) (context.Context, context.CancelFunc) {
+func (ss *session) untilAbandoned(ctx context.Context, r interface{ GetRequestId() string }) (context.Context, context.CancelFunc) {
 	ctx, end := ss.acquisitions.abandonable(ctx, r.GetRequestId())
 	ctx, cancel := withTimeToAnswer(ctx)
 	return ctx, func() { cancel(); end() }

@@ -157,14 +157,14 @@ func complete(t *testing.T, got, want any, left ...string) {
 func TestTheOwnerOfTheNameIsSentWithTheFailure(t *testing.T) {
 	want := recipes.TakenError{Znode: "/g/ann", SessionID: -3, Since: time.Unix(1700000000, 5).In(time.Local)}
 	err := fmt.Errorf("group /g: %w", &want)
-	got, said := wire.Error(throughStatus(t, wire.ToStatus(err, nil)))
+	got, said := wire.Error(throughStatus(t, wire.ToStatus(err)))
 	var taken *recipes.TakenError
 	if !said || !errors.As(got, &taken) {
 		t.Fatalf("%#v", got)
 	}
 	complete(t, *taken, want)
 	sameAnswers(t, got, err)
-	if got, _ := wire.Error(throughStatus(t, wire.ToStatus(recipes.ErrNodeExists, nil))); errors.As(got, &taken) {
+	if got, _ := wire.Error(throughStatus(t, wire.ToStatus(recipes.ErrNodeExists))); errors.As(got, &taken) {
 		t.Error("an error without the detail has an owner")
 	}
 }

@@ -43,9 +43,8 @@ type Remote struct {
 func (e *Remote) Error() string   { return e.text }
 func (e *Remote) Unwrap() []error { return e.is }
 
-// ToStatus returns the gRPC status error for err, with place among its details if place is
-// not nil. It returns nil for nil.
-func ToStatus(err error, place *recipes.Place) error {
+// ToStatus returns the gRPC status error for err; nil for nil.
+func ToStatus(err error) error {
 	if err == nil {
 		return nil
 	}
@@ -63,9 +62,6 @@ func ToStatus(err error, place *recipes.Place) error {
 	}
 	s := status.New(matching(err)[0].code, text(err))
 	details := []protoadapt.MessageV1{info}
-	if place != nil {
-		details = append(details, ToPlace(*place))
-	}
 	if taken, ok := errors.AsType[*recipes.TakenError](err); ok {
 		details = append(details, ToTaken(taken))
 	}
@@ -137,12 +133,6 @@ func WriteError(err error, ops []recipes.Op) (e error, answered bool) {
 		cause = &Remote{text: info.GetMetadata()[metaWriteCause], is: remote.is}
 	}
 	return &recipes.WriteError{Index: i, Op: ops[i], Err: cause}, answered
-}
-
-// PlaceOf returns the place that a failed call had in the wait queue, if the status has it.
-func PlaceOf(err error) (recipes.Place, bool) {
-	p, ok := detail[*pb.Place](status.Convert(err))
-	return Place(p), ok
 }
 
 func errorInfo(s *status.Status) *errdetails.ErrorInfo {

@@ -69,7 +69,7 @@ func sameAnswers(t *testing.T, got, want error) {
 func TestErrorsMatchAlikeAcrossTheWire(t *testing.T) {
 	for _, err := range append(append([]error(nil), sentinels...), combinations...) {
 		t.Run(err.Error(), func(t *testing.T) {
-			got, said := wire.Error(throughStatus(t, wire.ToStatus(err, nil)))
+			got, said := wire.Error(throughStatus(t, wire.ToStatus(err)))
 			if !said {
 				t.Error("the error is not attributed to the other side")
 			}
@@ -104,13 +104,13 @@ func throughStatus(t *testing.T, err error) error {
 func TestWriteErrorKeepsItsOperation(t *testing.T) {
 	ops := []recipes.Op{recipes.Create("/a", nil), recipes.Set("/b", []byte("x"), 3), recipes.Delete("/c", recipes.AnyVersion)}
 	want := &recipes.WriteError{Index: 1, Op: ops[1], Err: fmt.Errorf("set: %w", recipes.ErrBadVersion)}
-	got, _ := wire.WriteError(throughStatus(t, wire.ToStatus(fmt.Errorf("guard: %w", want), nil)), ops)
+	got, _ := wire.WriteError(throughStatus(t, wire.ToStatus(fmt.Errorf("guard: %w", want))), ops)
 	var we *recipes.WriteError
 	if !errors.As(got, &we) || we.Index != 1 || !reflect.DeepEqual(we.Op, ops[1]) || we.Err.Error() != want.Err.Error() {
 		t.Fatalf("got %#v", got)
 	}
 	sameAnswers(t, got, want)
-	if got, _ := wire.WriteError(wire.ToStatus(want, nil), ops[:1]); errors.As(got, &we) || !errors.Is(got, recipes.ErrBadVersion) {
+	if got, _ := wire.WriteError(wire.ToStatus(want), ops[:1]); errors.As(got, &we) || !errors.Is(got, recipes.ErrBadVersion) {
 		t.Errorf("an index beyond the operations gives %#v", got)
 	}
 }
@@ -202,31 +202,20 @@ func TestFailureAlwaysMatchesWhatHappened(t *testing.T) {
 // error.
 func TestHugeErrorTextStillArrives(t *testing.T) {
 	err := fmt.Errorf("%w: %s", recipes.ErrContended, strings.Repeat("\xff€", 1<<20))
-	got, _ := wire.Error(wire.ToStatus(err, nil))
+	got, _ := wire.Error(wire.ToStatus(err))
 	if !errors.Is(got, recipes.ErrContended) || len(got.Error()) > 4<<10 {
 		t.Errorf("%d bytes", len(got.Error()))
-	}
-}
-
-func TestPlaceTravelsWithAFailure(t *testing.T) {
-	want := recipes.Place{Znode: "/l/n", Position: 3}
-	got, ok := wire.PlaceOf(throughStatus(t, wire.ToStatus(recipes.ErrContended, &want)))
-	if !ok || got != want {
-		t.Errorf("%v, %v", got, ok)
-	}
-	if _, ok := wire.PlaceOf(wire.ToStatus(recipes.ErrContended, nil)); ok {
-		t.Error("a status without a place has one")
 	}
 }
 
 // A status from a hostile or broken plugin can only become an error.
 func FuzzStatus(f *testing.F) {
 	for _, err := range append(append([]error(nil), sentinels...), combinations...) {
-		raw, _ := proto.Marshal(status.Convert(wire.ToStatus(err, &recipes.Place{Znode: "/z", Position: 1})).Proto())
+		raw, _ := proto.Marshal(status.Convert(wire.ToStatus(err)).Proto())
 		f.Add(raw)
 	}
 	we := &recipes.WriteError{Index: 1, Err: recipes.ErrNoNode}
-	raw, _ := proto.Marshal(status.Convert(wire.ToStatus(we, nil)).Proto())
+	raw, _ := proto.Marshal(status.Convert(wire.ToStatus(we)).Proto())
 	f.Add(raw)
 	f.Fuzz(func(t *testing.T, raw []byte) {
 		var s spb.Status
@@ -246,14 +235,13 @@ func FuzzStatus(f *testing.F) {
 		if !matched {
 			t.Fatalf("%v matches nothing", got)
 		}
-		_, _ = wire.PlaceOf(err)
 	})
 }
 
 // The tool prints which dialect to use, so the contender must arrive with its fields.
 func TestAForeignContenderArrivesWithItsFields(t *testing.T) {
 	sent := &recipes.ForeignError{Dialect: recipes.Kazoo, Recipe: "Lock", Znode: "/x/a__lock__0000000001"}
-	err, said := wire.Error(wire.ToStatus(fmt.Errorf("lock /x: %w", sent), nil))
+	err, said := wire.Error(wire.ToStatus(fmt.Errorf("lock /x: %w", sent)))
 	var got *recipes.ForeignError
 	if !said || !errors.Is(err, recipes.ErrForeign) || !errors.As(err, &got) || *got != *sent {
 		t.Errorf("arrived as %v, %+v", err, got)
@@ -262,7 +250,7 @@ func TestAForeignContenderArrivesWithItsFields(t *testing.T) {
 
 // An error without a known kind is an internal error.
 func TestErrorOfUnknownKindIsInternal(t *testing.T) {
-	if err, said := wire.Error(wire.ToStatus(errors.New("x"), nil)); !said || !errors.Is(err, recipes.ErrInternal) {
+	if err, said := wire.Error(wire.ToStatus(errors.New("x"))); !said || !errors.Is(err, recipes.ErrInternal) {
 		t.Errorf("%v, said %v", err, said)
 	}
 }

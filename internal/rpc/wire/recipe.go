@@ -29,26 +29,14 @@ func ToContender(c recipes.Contender) *pb.Contender {
 // Contender converts a message to a contender; nil is the zero Contender.
 func Contender(m *pb.Contender) recipes.Contender {
 	c := recipes.Contender{
-		Kind:       recipes.Kind(m.GetKind()),
-		Znode:      m.GetZnode(),
-		Sequence:   m.GetSequence(),
-		Token:      recipes.Token(m.GetToken()),
-		SessionID:  m.GetSessionId(),
-		Data:       m.GetData(),
-		Holds:      m.GetHolds(),
-		Since:      fromTime(m.GetSince()),
-		Mode:       Mode(m.GetMode()),
-		Downgraded: m.GetDowngraded(),
-		Revocable:  m.GetRevocable(),
-		Grace:      m.GetGrace().AsDuration(),
-		Revoked:    m.GetRevoked(),
-		Priority:   int(m.GetPriority()),
-		Successor:  m.GetSuccessor(),
-		Dialect:    recipes.Dialect(m.GetDialect()),
+		Kind: recipes.Kind(m.GetKind()), Znode: m.GetZnode(), Sequence: m.GetSequence(), Token: recipes.Token(m.GetToken()),
+		SessionID: m.GetSessionId(), Data: m.GetData(), Holds: m.GetHolds(), Since: fromTime(m.GetSince()),
+		Mode: Mode(m.GetMode()), Downgraded: m.GetDowngraded(),
+		Revocable: m.GetRevocable(), Grace: m.GetGrace().AsDuration(), Revoked: m.GetRevoked(),
+		Priority: int(m.GetPriority()), Successor: m.GetSuccessor(), Dialect: recipes.Dialect(m.GetDialect()),
 	}
 	if m != nil && m.Slot != nil {
-		slot := int(m.GetSlot())
-		c.Slot = &slot
+		c.Slot = new(int(m.GetSlot()))
 	}
 	return c
 }
@@ -83,20 +71,6 @@ func ToPlace(p recipes.Place) *pb.Place {
 
 func Place(p *pb.Place) recipes.Place {
 	return recipes.Place{Znode: p.GetZnode(), Position: int(p.GetPosition())}
-}
-
-// ToEarlyPlace converts a place to a part of the response to Acquire.
-func ToEarlyPlace(p recipes.Place) *pb.AcquireResponse {
-	return &pb.AcquireResponse{Place: ToPlace(p)}
-}
-
-// EarlyPlace reads the place of such a part, if it has one.
-func EarlyPlace(part []byte) (recipes.Place, bool) {
-	var r pb.AcquireResponse
-	if err := proto.Unmarshal(part, &r); err != nil || r.GetPlace() == nil {
-		return recipes.Place{}, false
-	}
-	return Place(r.GetPlace()), true
 }
 
 // Dialect reads the dialect of a request. An unknown one comes from a newer host.

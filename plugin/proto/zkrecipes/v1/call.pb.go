@@ -91,9 +91,9 @@ type Call struct {
 	// As in gRPC, for example "traceparent". The values are text.
 	Metadata map[string]string `protobuf:"bytes,5,rep,name=metadata,proto3" json:"metadata,omitempty" protobuf_key:"bytes,1,opt,name=key" protobuf_val:"bytes,2,opt,name=value"`
 	// The host reads parts of the answer as they arrive. The plugin may then send the
-	// known part of the response message while the call continues. A call with "announce"
-	// that joins a wait queue behind other contenders sends its place in this way, and no
-	// Joined on the session's stream.
+	// known part of the response message while the call continues: the place of a
+	// contender (AcquireResponse.place), or the names of elements
+	// (TakeElementResponse.deleting).
 	Early         bool `protobuf:"varint,6,opt,name=early,proto3" json:"early,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache

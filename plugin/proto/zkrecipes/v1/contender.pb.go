@@ -638,8 +638,7 @@ func (x *Foreign) GetZnode() string {
 	return ""
 }
 
-// Place is a contender's place after it has joined a wait queue. When a call that has
-// joined fails, Place is among the details of its status.
+// Place is a contender's place after it has joined a wait queue.
 type Place struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
 	// Path of the contender's znode.

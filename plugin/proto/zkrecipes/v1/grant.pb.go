@@ -102,18 +102,15 @@ type AcquireRequest struct {
 	// Do not wait: fail with CONTENDED if another contender is ahead. Only for lock,
 	// shared_lock, priority_lock, semaphore and slots.
 	Try bool `protobuf:"varint,6,opt,name=try,proto3" json:"try,omitempty"`
-	// Send Joined on the session's stream as soon as the contender's znode exists. The
-	// answer has the place in any case.
-	Announce bool `protobuf:"varint,7,opt,name=announce,proto3" json:"announce,omitempty"`
 	// In a resumed session, before DropRest: do not create a contender, but resume the one
 	// of this request id. With a token: its grant. The same grant is held again, or the
 	// call fails with NOT_HELD (and REMOVED if the znode was deleted). With a token of 0:
-	// its place in the wait queue, as reported by Joined; the contender continues to wait.
-	// For double_barrier the znode may be empty, if no place was reported: the plugin
-	// finds the member by session and request id.
+	// its place in the wait queue, with the znode of AcquireResponse.place; the contender
+	// continues to wait. For double_barrier the znode may be empty, if the host has no
+	// place: the plugin finds the member by session and request id.
 	// UNSUPPORTED: it cannot be resumed. Of group, names and queue, only a grant can be
 	// resumed: they have no wait queue.
-	Resumed *Grant `protobuf:"bytes,8,opt,name=resumed,proto3" json:"resumed,omitempty"`
+	Resumed *Grant `protobuf:"bytes,7,opt,name=resumed,proto3" json:"resumed,omitempty"`
 	// The recipe, and what only it needs.
 	//
 	// Types that are valid to be assigned to Recipe:
@@ -201,13 +198,6 @@ func (x *AcquireRequest) GetData() []byte {
 func (x *AcquireRequest) GetTry() bool {
 	if x != nil {
 		return x.Try
-	}
-	return false
-}
-
-func (x *AcquireRequest) GetAnnounce() bool {
-	if x != nil {
-		return x.Announce
 	}
 	return false
 }
@@ -321,53 +311,53 @@ type isAcquireRequest_Recipe interface {
 }
 
 type AcquireRequest_Lock struct {
-	Lock *Lock `protobuf:"bytes,9,opt,name=lock,proto3,oneof"`
+	Lock *Lock `protobuf:"bytes,8,opt,name=lock,proto3,oneof"`
 }
 
 type AcquireRequest_SharedLock struct {
-	SharedLock *SharedLock `protobuf:"bytes,10,opt,name=shared_lock,json=sharedLock,proto3,oneof"`
+	SharedLock *SharedLock `protobuf:"bytes,9,opt,name=shared_lock,json=sharedLock,proto3,oneof"`
 }
 
 type AcquireRequest_PriorityLock struct {
-	PriorityLock *PriorityLock `protobuf:"bytes,11,opt,name=priority_lock,json=priorityLock,proto3,oneof"`
+	PriorityLock *PriorityLock `protobuf:"bytes,10,opt,name=priority_lock,json=priorityLock,proto3,oneof"`
 }
 
 type AcquireRequest_Semaphore struct {
 	// A permit.
-	Semaphore *Semaphore `protobuf:"bytes,12,opt,name=semaphore,proto3,oneof"`
+	Semaphore *Semaphore `protobuf:"bytes,11,opt,name=semaphore,proto3,oneof"`
 }
 
 type AcquireRequest_Slots struct {
 	// A permit with a number, the lowest that no other contender has. The znode of the
 	// grant is not the one of Place.
-	Slots *Semaphore `protobuf:"bytes,13,opt,name=slots,proto3,oneof"`
+	Slots *Semaphore `protobuf:"bytes,12,opt,name=slots,proto3,oneof"`
 }
 
 type AcquireRequest_Election struct {
 	// A leadership. A leader resigns with Release.
-	Election *Election `protobuf:"bytes,14,opt,name=election,proto3,oneof"`
+	Election *Election `protobuf:"bytes,13,opt,name=election,proto3,oneof"`
 }
 
 type AcquireRequest_Group struct {
 	// A membership. A member leaves with Release.
-	Group *Group `protobuf:"bytes,15,opt,name=group,proto3,oneof"`
+	Group *Group `protobuf:"bytes,14,opt,name=group,proto3,oneof"`
 }
 
 type AcquireRequest_Names struct {
 	// A name that is registered for as long as the session lives.
-	Names *Names `protobuf:"bytes,16,opt,name=names,proto3,oneof"`
+	Names *Names `protobuf:"bytes,15,opt,name=names,proto3,oneof"`
 }
 
 type AcquireRequest_Queue struct {
 	// A delivery: the first element that is not claimed is claimed. Waits while the queue
 	// has no such element. Release returns it.
-	Queue *Queue `protobuf:"bytes,17,opt,name=queue,proto3,oneof"`
+	Queue *Queue `protobuf:"bytes,16,opt,name=queue,proto3,oneof"`
 }
 
 type AcquireRequest_DoubleBarrier struct {
 	// A place in a double barrier, when it has entered. Release and Abandon remove it
 	// without waiting for the other members.
-	DoubleBarrier *DoubleBarrier `protobuf:"bytes,18,opt,name=double_barrier,json=doubleBarrier,proto3,oneof"`
+	DoubleBarrier *DoubleBarrier `protobuf:"bytes,17,opt,name=double_barrier,json=doubleBarrier,proto3,oneof"`
 }
 
 func (*AcquireRequest_Lock) isAcquireRequest_Recipe() {}
@@ -874,7 +864,10 @@ func (x *DoubleBarrier) GetLeaving() []string {
 type AcquireResponse struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
 	Grant *Grant                 `protobuf:"bytes,1,opt,name=grant,proto3" json:"grant,omitempty"`
-	// Where the contender has joined the wait queue. Absent for group, names and queue.
+	// Where the contender has joined the wait queue. Absent for group, names and queue. A
+	// host that reads early parts (PluginService.Call, Call.early) gets the place as such a
+	// part, before the grant or the error. Only for the first in the queue, whose answer
+	// follows soon, it may arrive with the grant.
 	Place *Place `protobuf:"bytes,2,opt,name=place,proto3" json:"place,omitempty"`
 	// What some recipes add.
 	//
@@ -1596,7 +1589,7 @@ var File_zkrecipes_v1_grant_proto protoreflect.FileDescriptor
 
 const file_zkrecipes_v1_grant_proto_rawDesc = "" +
 	"\n" +
-	"\x18zkrecipes/v1/grant.proto\x12\fzkrecipes.v1\x1a\x1egoogle/protobuf/duration.proto\x1a\x1czkrecipes/v1/contender.proto\x1a\x18zkrecipes/v1/queue.proto\"\x89\x06\n" +
+	"\x18zkrecipes/v1/grant.proto\x12\fzkrecipes.v1\x1a\x1egoogle/protobuf/duration.proto\x1a\x1czkrecipes/v1/contender.proto\x1a\x18zkrecipes/v1/queue.proto\"\xed\x05\n" +
 	"\x0eAcquireRequest\x12\x18\n" +
 	"\asession\x18\x01 \x01(\tR\asession\x12\x1d\n" +
 	"\n" +
@@ -1604,21 +1597,20 @@ const file_zkrecipes_v1_grant_proto_rawDesc = "" +
 	"\x04path\x18\x03 \x01(\tR\x04path\x12\x18\n" +
 	"\adialect\x18\x04 \x01(\tR\adialect\x12\x12\n" +
 	"\x04data\x18\x05 \x01(\fR\x04data\x12\x10\n" +
-	"\x03try\x18\x06 \x01(\bR\x03try\x12\x1a\n" +
-	"\bannounce\x18\a \x01(\bR\bannounce\x12-\n" +
-	"\aresumed\x18\b \x01(\v2\x13.zkrecipes.v1.GrantR\aresumed\x12(\n" +
-	"\x04lock\x18\t \x01(\v2\x12.zkrecipes.v1.LockH\x00R\x04lock\x12;\n" +
-	"\vshared_lock\x18\n" +
-	" \x01(\v2\x18.zkrecipes.v1.SharedLockH\x00R\n" +
+	"\x03try\x18\x06 \x01(\bR\x03try\x12-\n" +
+	"\aresumed\x18\a \x01(\v2\x13.zkrecipes.v1.GrantR\aresumed\x12(\n" +
+	"\x04lock\x18\b \x01(\v2\x12.zkrecipes.v1.LockH\x00R\x04lock\x12;\n" +
+	"\vshared_lock\x18\t \x01(\v2\x18.zkrecipes.v1.SharedLockH\x00R\n" +
 	"sharedLock\x12A\n" +
-	"\rpriority_lock\x18\v \x01(\v2\x1a.zkrecipes.v1.PriorityLockH\x00R\fpriorityLock\x127\n" +
-	"\tsemaphore\x18\f \x01(\v2\x17.zkrecipes.v1.SemaphoreH\x00R\tsemaphore\x12/\n" +
-	"\x05slots\x18\r \x01(\v2\x17.zkrecipes.v1.SemaphoreH\x00R\x05slots\x124\n" +
-	"\belection\x18\x0e \x01(\v2\x16.zkrecipes.v1.ElectionH\x00R\belection\x12+\n" +
-	"\x05group\x18\x0f \x01(\v2\x13.zkrecipes.v1.GroupH\x00R\x05group\x12+\n" +
-	"\x05names\x18\x10 \x01(\v2\x13.zkrecipes.v1.NamesH\x00R\x05names\x12+\n" +
-	"\x05queue\x18\x11 \x01(\v2\x13.zkrecipes.v1.QueueH\x00R\x05queue\x12D\n" +
-	"\x0edouble_barrier\x18\x12 \x01(\v2\x1b.zkrecipes.v1.DoubleBarrierH\x00R\rdoubleBarrierB\b\n" +
+	"\rpriority_lock\x18\n" +
+	" \x01(\v2\x1a.zkrecipes.v1.PriorityLockH\x00R\fpriorityLock\x127\n" +
+	"\tsemaphore\x18\v \x01(\v2\x17.zkrecipes.v1.SemaphoreH\x00R\tsemaphore\x12/\n" +
+	"\x05slots\x18\f \x01(\v2\x17.zkrecipes.v1.SemaphoreH\x00R\x05slots\x124\n" +
+	"\belection\x18\r \x01(\v2\x16.zkrecipes.v1.ElectionH\x00R\belection\x12+\n" +
+	"\x05group\x18\x0e \x01(\v2\x13.zkrecipes.v1.GroupH\x00R\x05group\x12+\n" +
+	"\x05names\x18\x0f \x01(\v2\x13.zkrecipes.v1.NamesH\x00R\x05names\x12+\n" +
+	"\x05queue\x18\x10 \x01(\v2\x13.zkrecipes.v1.QueueH\x00R\x05queue\x12D\n" +
+	"\x0edouble_barrier\x18\x11 \x01(\v2\x1b.zkrecipes.v1.DoubleBarrierH\x00R\rdoubleBarrierB\b\n" +
 	"\x06recipe\"\"\n" +
 	"\x04Lock\x12\x1a\n" +
 	"\bstrategy\x18\x01 \x01(\tR\bstrategy\"\x9f\x01\n" +

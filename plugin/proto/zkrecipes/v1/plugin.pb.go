@@ -21,6 +21,108 @@ const (
 	_ = protoimpl.EnforceVersion(protoimpl.MaxVersion - 20)
 )
 
+// CallRequest is a unary call.
+type CallRequest struct {
+	state protoimpl.MessageState `protogen:"open.v1"`
+	// As in gRPC: "/zkrecipes.v1.GrantService/Acquire".
+	Method string `protobuf:"bytes,1,opt,name=method,proto3" json:"method,omitempty"`
+	// The request message.
+	Payload       []byte `protobuf:"bytes,2,opt,name=payload,proto3" json:"payload,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *CallRequest) Reset() {
+	*x = CallRequest{}
+	mi := &file_zkrecipes_v1_plugin_proto_msgTypes[0]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *CallRequest) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*CallRequest) ProtoMessage() {}
+
+func (x *CallRequest) ProtoReflect() protoreflect.Message {
+	mi := &file_zkrecipes_v1_plugin_proto_msgTypes[0]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use CallRequest.ProtoReflect.Descriptor instead.
+func (*CallRequest) Descriptor() ([]byte, []int) {
+	return file_zkrecipes_v1_plugin_proto_rawDescGZIP(), []int{0}
+}
+
+func (x *CallRequest) GetMethod() string {
+	if x != nil {
+		return x.Method
+	}
+	return ""
+}
+
+func (x *CallRequest) GetPayload() []byte {
+	if x != nil {
+		return x.Payload
+	}
+	return nil
+}
+
+// CallResponse is a part of the answer.
+type CallResponse struct {
+	state protoimpl.MessageState `protogen:"open.v1"`
+	// The bytes of all parts, one after the other, are the response message. So are those of the
+	// first parts, without the fields that come later.
+	Payload       []byte `protobuf:"bytes,1,opt,name=payload,proto3" json:"payload,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *CallResponse) Reset() {
+	*x = CallResponse{}
+	mi := &file_zkrecipes_v1_plugin_proto_msgTypes[1]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *CallResponse) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*CallResponse) ProtoMessage() {}
+
+func (x *CallResponse) ProtoReflect() protoreflect.Message {
+	mi := &file_zkrecipes_v1_plugin_proto_msgTypes[1]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use CallResponse.ProtoReflect.Descriptor instead.
+func (*CallResponse) Descriptor() ([]byte, []int) {
+	return file_zkrecipes_v1_plugin_proto_rawDescGZIP(), []int{1}
+}
+
+func (x *CallResponse) GetPayload() []byte {
+	if x != nil {
+		return x.Payload
+	}
+	return nil
+}
+
 type AttachRequest struct {
 	state         protoimpl.MessageState `protogen:"open.v1"`
 	unknownFields protoimpl.UnknownFields
@@ -29,7 +131,7 @@ type AttachRequest struct {
 
 func (x *AttachRequest) Reset() {
 	*x = AttachRequest{}
-	mi := &file_zkrecipes_v1_plugin_proto_msgTypes[0]
+	mi := &file_zkrecipes_v1_plugin_proto_msgTypes[2]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -41,7 +143,7 @@ func (x *AttachRequest) String() string {
 func (*AttachRequest) ProtoMessage() {}
 
 func (x *AttachRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_zkrecipes_v1_plugin_proto_msgTypes[0]
+	mi := &file_zkrecipes_v1_plugin_proto_msgTypes[2]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -54,7 +156,7 @@ func (x *AttachRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use AttachRequest.ProtoReflect.Descriptor instead.
 func (*AttachRequest) Descriptor() ([]byte, []int) {
-	return file_zkrecipes_v1_plugin_proto_rawDescGZIP(), []int{0}
+	return file_zkrecipes_v1_plugin_proto_rawDescGZIP(), []int{2}
 }
 
 type AttachResponse struct {
@@ -65,7 +167,7 @@ type AttachResponse struct {
 
 func (x *AttachResponse) Reset() {
 	*x = AttachResponse{}
-	mi := &file_zkrecipes_v1_plugin_proto_msgTypes[1]
+	mi := &file_zkrecipes_v1_plugin_proto_msgTypes[3]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -77,7 +179,7 @@ func (x *AttachResponse) String() string {
 func (*AttachResponse) ProtoMessage() {}
 
 func (x *AttachResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_zkrecipes_v1_plugin_proto_msgTypes[1]
+	mi := &file_zkrecipes_v1_plugin_proto_msgTypes[3]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -90,7 +192,7 @@ func (x *AttachResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use AttachResponse.ProtoReflect.Descriptor instead.
 func (*AttachResponse) Descriptor() ([]byte, []int) {
-	return file_zkrecipes_v1_plugin_proto_rawDescGZIP(), []int{1}
+	return file_zkrecipes_v1_plugin_proto_rawDescGZIP(), []int{3}
 }
 
 type ShutdownRequest struct {
@@ -101,7 +203,7 @@ type ShutdownRequest struct {
 
 func (x *ShutdownRequest) Reset() {
 	*x = ShutdownRequest{}
-	mi := &file_zkrecipes_v1_plugin_proto_msgTypes[2]
+	mi := &file_zkrecipes_v1_plugin_proto_msgTypes[4]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -113,7 +215,7 @@ func (x *ShutdownRequest) String() string {
 func (*ShutdownRequest) ProtoMessage() {}
 
 func (x *ShutdownRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_zkrecipes_v1_plugin_proto_msgTypes[2]
+	mi := &file_zkrecipes_v1_plugin_proto_msgTypes[4]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -126,7 +228,7 @@ func (x *ShutdownRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ShutdownRequest.ProtoReflect.Descriptor instead.
 func (*ShutdownRequest) Descriptor() ([]byte, []int) {
-	return file_zkrecipes_v1_plugin_proto_rawDescGZIP(), []int{2}
+	return file_zkrecipes_v1_plugin_proto_rawDescGZIP(), []int{4}
 }
 
 type ShutdownResponse struct {
@@ -137,7 +239,7 @@ type ShutdownResponse struct {
 
 func (x *ShutdownResponse) Reset() {
 	*x = ShutdownResponse{}
-	mi := &file_zkrecipes_v1_plugin_proto_msgTypes[3]
+	mi := &file_zkrecipes_v1_plugin_proto_msgTypes[5]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -149,7 +251,7 @@ func (x *ShutdownResponse) String() string {
 func (*ShutdownResponse) ProtoMessage() {}
 
 func (x *ShutdownResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_zkrecipes_v1_plugin_proto_msgTypes[3]
+	mi := &file_zkrecipes_v1_plugin_proto_msgTypes[5]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -162,7 +264,7 @@ func (x *ShutdownResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ShutdownResponse.ProtoReflect.Descriptor instead.
 func (*ShutdownResponse) Descriptor() ([]byte, []int) {
-	return file_zkrecipes_v1_plugin_proto_rawDescGZIP(), []int{3}
+	return file_zkrecipes_v1_plugin_proto_rawDescGZIP(), []int{5}
 }
 
 type InfoRequest struct {
@@ -173,7 +275,7 @@ type InfoRequest struct {
 
 func (x *InfoRequest) Reset() {
 	*x = InfoRequest{}
-	mi := &file_zkrecipes_v1_plugin_proto_msgTypes[4]
+	mi := &file_zkrecipes_v1_plugin_proto_msgTypes[6]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -185,7 +287,7 @@ func (x *InfoRequest) String() string {
 func (*InfoRequest) ProtoMessage() {}
 
 func (x *InfoRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_zkrecipes_v1_plugin_proto_msgTypes[4]
+	mi := &file_zkrecipes_v1_plugin_proto_msgTypes[6]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -198,7 +300,7 @@ func (x *InfoRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use InfoRequest.ProtoReflect.Descriptor instead.
 func (*InfoRequest) Descriptor() ([]byte, []int) {
-	return file_zkrecipes_v1_plugin_proto_rawDescGZIP(), []int{4}
+	return file_zkrecipes_v1_plugin_proto_rawDescGZIP(), []int{6}
 }
 
 // InfoResponse describes the plugin.
@@ -217,7 +319,7 @@ type InfoResponse struct {
 
 func (x *InfoResponse) Reset() {
 	*x = InfoResponse{}
-	mi := &file_zkrecipes_v1_plugin_proto_msgTypes[5]
+	mi := &file_zkrecipes_v1_plugin_proto_msgTypes[7]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -229,7 +331,7 @@ func (x *InfoResponse) String() string {
 func (*InfoResponse) ProtoMessage() {}
 
 func (x *InfoResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_zkrecipes_v1_plugin_proto_msgTypes[5]
+	mi := &file_zkrecipes_v1_plugin_proto_msgTypes[7]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -242,7 +344,7 @@ func (x *InfoResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use InfoResponse.ProtoReflect.Descriptor instead.
 func (*InfoResponse) Descriptor() ([]byte, []int) {
-	return file_zkrecipes_v1_plugin_proto_rawDescGZIP(), []int{5}
+	return file_zkrecipes_v1_plugin_proto_rawDescGZIP(), []int{7}
 }
 
 func (x *InfoResponse) GetVersion() string {
@@ -270,7 +372,12 @@ var File_zkrecipes_v1_plugin_proto protoreflect.FileDescriptor
 
 const file_zkrecipes_v1_plugin_proto_rawDesc = "" +
 	"\n" +
-	"\x19zkrecipes/v1/plugin.proto\x12\fzkrecipes.v1\"\x0f\n" +
+	"\x19zkrecipes/v1/plugin.proto\x12\fzkrecipes.v1\"?\n" +
+	"\vCallRequest\x12\x16\n" +
+	"\x06method\x18\x01 \x01(\tR\x06method\x12\x18\n" +
+	"\apayload\x18\x02 \x01(\fR\apayload\"(\n" +
+	"\fCallResponse\x12\x18\n" +
+	"\apayload\x18\x01 \x01(\fR\apayload\"\x0f\n" +
 	"\rAttachRequest\"\x10\n" +
 	"\x0eAttachResponse\"\x11\n" +
 	"\x0fShutdownRequest\"\x12\n" +
@@ -279,11 +386,12 @@ const file_zkrecipes_v1_plugin_proto_rawDesc = "" +
 	"\fInfoResponse\x12\x18\n" +
 	"\aversion\x18\x01 \x01(\tR\aversion\x12\"\n" +
 	"\fcapabilities\x18\x02 \x03(\tR\fcapabilities\x12\x14\n" +
-	"\x05build\x18\x03 \x01(\tR\x05build2\xe0\x01\n" +
+	"\x05build\x18\x03 \x01(\tR\x05build2\xa1\x02\n" +
 	"\rPluginService\x12E\n" +
 	"\x06Attach\x12\x1b.zkrecipes.v1.AttachRequest\x1a\x1c.zkrecipes.v1.AttachResponse0\x01\x12I\n" +
 	"\bShutdown\x12\x1d.zkrecipes.v1.ShutdownRequest\x1a\x1e.zkrecipes.v1.ShutdownResponse\x12=\n" +
-	"\x04Info\x12\x19.zkrecipes.v1.InfoRequest\x1a\x1a.zkrecipes.v1.InfoResponseBFZDgithub.com/zkrecipes/zkrecipes/plugin/proto/zkrecipes/v1;zkrecipesv1b\x06proto3"
+	"\x04Info\x12\x19.zkrecipes.v1.InfoRequest\x1a\x1a.zkrecipes.v1.InfoResponse\x12?\n" +
+	"\x04Call\x12\x19.zkrecipes.v1.CallRequest\x1a\x1a.zkrecipes.v1.CallResponse0\x01BFZDgithub.com/zkrecipes/zkrecipes/plugin/proto/zkrecipes/v1;zkrecipesv1b\x06proto3"
 
 var (
 	file_zkrecipes_v1_plugin_proto_rawDescOnce sync.Once
@@ -297,24 +405,28 @@ func file_zkrecipes_v1_plugin_proto_rawDescGZIP() []byte {
 	return file_zkrecipes_v1_plugin_proto_rawDescData
 }
 
-var file_zkrecipes_v1_plugin_proto_msgTypes = make([]protoimpl.MessageInfo, 6)
+var file_zkrecipes_v1_plugin_proto_msgTypes = make([]protoimpl.MessageInfo, 8)
 var file_zkrecipes_v1_plugin_proto_goTypes = []any{
-	(*AttachRequest)(nil),    // 0: zkrecipes.v1.AttachRequest
-	(*AttachResponse)(nil),   // 1: zkrecipes.v1.AttachResponse
-	(*ShutdownRequest)(nil),  // 2: zkrecipes.v1.ShutdownRequest
-	(*ShutdownResponse)(nil), // 3: zkrecipes.v1.ShutdownResponse
-	(*InfoRequest)(nil),      // 4: zkrecipes.v1.InfoRequest
-	(*InfoResponse)(nil),     // 5: zkrecipes.v1.InfoResponse
+	(*CallRequest)(nil),      // 0: zkrecipes.v1.CallRequest
+	(*CallResponse)(nil),     // 1: zkrecipes.v1.CallResponse
+	(*AttachRequest)(nil),    // 2: zkrecipes.v1.AttachRequest
+	(*AttachResponse)(nil),   // 3: zkrecipes.v1.AttachResponse
+	(*ShutdownRequest)(nil),  // 4: zkrecipes.v1.ShutdownRequest
+	(*ShutdownResponse)(nil), // 5: zkrecipes.v1.ShutdownResponse
+	(*InfoRequest)(nil),      // 6: zkrecipes.v1.InfoRequest
+	(*InfoResponse)(nil),     // 7: zkrecipes.v1.InfoResponse
 }
 var file_zkrecipes_v1_plugin_proto_depIdxs = []int32{
-	0, // 0: zkrecipes.v1.PluginService.Attach:input_type -> zkrecipes.v1.AttachRequest
-	2, // 1: zkrecipes.v1.PluginService.Shutdown:input_type -> zkrecipes.v1.ShutdownRequest
-	4, // 2: zkrecipes.v1.PluginService.Info:input_type -> zkrecipes.v1.InfoRequest
-	1, // 3: zkrecipes.v1.PluginService.Attach:output_type -> zkrecipes.v1.AttachResponse
-	3, // 4: zkrecipes.v1.PluginService.Shutdown:output_type -> zkrecipes.v1.ShutdownResponse
-	5, // 5: zkrecipes.v1.PluginService.Info:output_type -> zkrecipes.v1.InfoResponse
-	3, // [3:6] is the sub-list for method output_type
-	0, // [0:3] is the sub-list for method input_type
+	2, // 0: zkrecipes.v1.PluginService.Attach:input_type -> zkrecipes.v1.AttachRequest
+	4, // 1: zkrecipes.v1.PluginService.Shutdown:input_type -> zkrecipes.v1.ShutdownRequest
+	6, // 2: zkrecipes.v1.PluginService.Info:input_type -> zkrecipes.v1.InfoRequest
+	0, // 3: zkrecipes.v1.PluginService.Call:input_type -> zkrecipes.v1.CallRequest
+	3, // 4: zkrecipes.v1.PluginService.Attach:output_type -> zkrecipes.v1.AttachResponse
+	5, // 5: zkrecipes.v1.PluginService.Shutdown:output_type -> zkrecipes.v1.ShutdownResponse
+	7, // 6: zkrecipes.v1.PluginService.Info:output_type -> zkrecipes.v1.InfoResponse
+	1, // 7: zkrecipes.v1.PluginService.Call:output_type -> zkrecipes.v1.CallResponse
+	4, // [4:8] is the sub-list for method output_type
+	0, // [0:4] is the sub-list for method input_type
 	0, // [0:0] is the sub-list for extension type_name
 	0, // [0:0] is the sub-list for extension extendee
 	0, // [0:0] is the sub-list for field type_name
@@ -331,7 +443,7 @@ func file_zkrecipes_v1_plugin_proto_init() {
 			GoPackagePath: reflect.TypeOf(x{}).PkgPath(),
 			RawDescriptor: unsafe.Slice(unsafe.StringData(file_zkrecipes_v1_plugin_proto_rawDesc), len(file_zkrecipes_v1_plugin_proto_rawDesc)),
 			NumEnums:      0,
-			NumMessages:   6,
+			NumMessages:   8,
 			NumExtensions: 0,
 			NumServices:   1,
 		},

@@ -22,6 +22,7 @@ const (
 	PluginService_Attach_FullMethodName   = "/zkrecipes.v1.PluginService/Attach"
 	PluginService_Shutdown_FullMethodName = "/zkrecipes.v1.PluginService/Shutdown"
 	PluginService_Info_FullMethodName     = "/zkrecipes.v1.PluginService/Info"
+	PluginService_Call_FullMethodName     = "/zkrecipes.v1.PluginService/Call"
 )
 
 // PluginServiceClient is the client API for PluginService service.
@@ -45,6 +46,9 @@ type PluginServiceClient interface {
 	Shutdown(ctx context.Context, in *ShutdownRequest, opts ...grpc.CallOption) (*ShutdownResponse, error)
 	// Info describes the plugin.
 	Info(ctx context.Context, in *InfoRequest, opts ...grpc.CallOption) (*InfoResponse, error)
+	// Call makes a unary call of another service, and sends each part of its answer as soon as
+	// it is known: see Call.early. The call's status is that of the stream.
+	Call(ctx context.Context, in *CallRequest, opts ...grpc.CallOption) (grpc.ServerStreamingClient[CallResponse], error)
 }
 
 type pluginServiceClient struct {
@@ -94,6 +98,25 @@ func (c *pluginServiceClient) Info(ctx context.Context, in *InfoRequest, opts ..
 	return out, nil
 }
 
+func (c *pluginServiceClient) Call(ctx context.Context, in *CallRequest, opts ...grpc.CallOption) (grpc.ServerStreamingClient[CallResponse], error) {
+	cOpts := append([]grpc.CallOption{grpc.StaticMethod()}, opts...)
+	stream, err := c.cc.NewStream(ctx, &PluginService_ServiceDesc.Streams[1], PluginService_Call_FullMethodName, cOpts...)
+	if err != nil {
+		return nil, err
+	}
+	x := &grpc.GenericClientStream[CallRequest, CallResponse]{ClientStream: stream}
+	if err := x.ClientStream.SendMsg(in); err != nil {
+		return nil, err
+	}
+	if err := x.ClientStream.CloseSend(); err != nil {
+		return nil, err
+	}
+	return x, nil
+}
+
+// This type alias is provided for backwards compatibility with existing code that references the prior non-generic stream type by name.
+type PluginService_CallClient = grpc.ServerStreamingClient[CallResponse]
+
 // PluginServiceServer is the server API for PluginService service.
 // All implementations must embed UnimplementedPluginServiceServer
 // for forward compatibility.
@@ -115,6 +138,9 @@ type PluginServiceServer interface {
 	Shutdown(context.Context, *ShutdownRequest) (*ShutdownResponse, error)
 	// Info describes the plugin.
 	Info(context.Context, *InfoRequest) (*InfoResponse, error)
+	// Call makes a unary call of another service, and sends each part of its answer as soon as
+	// it is known: see Call.early. The call's status is that of the stream.
+	Call(*CallRequest, grpc.ServerStreamingServer[CallResponse]) error
 	mustEmbedUnimplementedPluginServiceServer()
 }
 
@@ -133,6 +159,9 @@ func (UnimplementedPluginServiceServer) Shutdown(context.Context, *ShutdownReque
 }
 func (UnimplementedPluginServiceServer) Info(context.Context, *InfoRequest) (*InfoResponse, error) {
 	return nil, status.Error(codes.Unimplemented, "method Info not implemented")
+}
+func (UnimplementedPluginServiceServer) Call(*CallRequest, grpc.ServerStreamingServer[CallResponse]) error {
+	return status.Error(codes.Unimplemented, "method Call not implemented")
 }
 func (UnimplementedPluginServiceServer) mustEmbedUnimplementedPluginServiceServer() {}
 func (UnimplementedPluginServiceServer) testEmbeddedByValue()                       {}
@@ -202,6 +231,17 @@ func _PluginService_Info_Handler(srv interface{}, ctx context.Context, dec func(
 	return interceptor(ctx, in, info, handler)
 }
 
+func _PluginService_Call_Handler(srv interface{}, stream grpc.ServerStream) error {
+	m := new(CallRequest)
+	if err := stream.RecvMsg(m); err != nil {
+		return err
+	}
+	return srv.(PluginServiceServer).Call(m, &grpc.GenericServerStream[CallRequest, CallResponse]{ServerStream: stream})
+}
+
+// This type alias is provided for backwards compatibility with existing code that references the prior non-generic stream type by name.
+type PluginService_CallServer = grpc.ServerStreamingServer[CallResponse]
+
 // PluginService_ServiceDesc is the grpc.ServiceDesc for PluginService service.
 // It's only intended for direct use with grpc.RegisterService,
 // and not to be introspected or modified (even as a copy)
@@ -222,6 +262,11 @@ var PluginService_ServiceDesc = grpc.ServiceDesc{
 		{
 			StreamName:    "Attach",
 			Handler:       _PluginService_Attach_Handler,
+			ServerStreams: true,
+		},
+		{
+			StreamName:    "Call",
+			Handler:       _PluginService_Call_Handler,
 			ServerStreams: true,
 		},
 	},

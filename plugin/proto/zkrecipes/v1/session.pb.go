@@ -347,7 +347,6 @@ type OpenResponse struct {
 	//	*OpenResponse_Opened
 	//	*OpenResponse_StateChanged
 	//	*OpenResponse_GrantLost
-	//	*OpenResponse_Joined
 	//	*OpenResponse_BeatEcho
 	Message       isOpenResponse_Message `protobuf_oneof:"message"`
 	unknownFields protoimpl.UnknownFields
@@ -418,15 +417,6 @@ func (x *OpenResponse) GetGrantLost() *GrantLost {
 	return nil
 }
 
-func (x *OpenResponse) GetJoined() *Joined {
-	if x != nil {
-		if x, ok := x.Message.(*OpenResponse_Joined); ok {
-			return x.Joined
-		}
-	}
-	return nil
-}
-
 func (x *OpenResponse) GetBeatEcho() *BeatEcho {
 	if x != nil {
 		if x, ok := x.Message.(*OpenResponse_BeatEcho); ok {
@@ -453,12 +443,8 @@ type OpenResponse_GrantLost struct {
 	GrantLost *GrantLost `protobuf:"bytes,3,opt,name=grant_lost,json=grantLost,proto3,oneof"`
 }
 
-type OpenResponse_Joined struct {
-	Joined *Joined `protobuf:"bytes,4,opt,name=joined,proto3,oneof"`
-}
-
 type OpenResponse_BeatEcho struct {
-	BeatEcho *BeatEcho `protobuf:"bytes,5,opt,name=beat_echo,json=beatEcho,proto3,oneof"`
+	BeatEcho *BeatEcho `protobuf:"bytes,4,opt,name=beat_echo,json=beatEcho,proto3,oneof"`
 }
 
 func (*OpenResponse_Opened) isOpenResponse_Message() {}
@@ -466,8 +452,6 @@ func (*OpenResponse_Opened) isOpenResponse_Message() {}
 func (*OpenResponse_StateChanged) isOpenResponse_Message() {}
 
 func (*OpenResponse_GrantLost) isOpenResponse_Message() {}
-
-func (*OpenResponse_Joined) isOpenResponse_Message() {}
 
 func (*OpenResponse_BeatEcho) isOpenResponse_Message() {}
 
@@ -661,60 +645,6 @@ func (x *GrantLost) GetReason() *Failure {
 	return nil
 }
 
-// Joined reports that a contender has joined the wait queue. It may be omitted if the
-// call is answered first.
-type Joined struct {
-	state         protoimpl.MessageState `protogen:"open.v1"`
-	RequestId     string                 `protobuf:"bytes,1,opt,name=request_id,json=requestId,proto3" json:"request_id,omitempty"`
-	Place         *Place                 `protobuf:"bytes,2,opt,name=place,proto3" json:"place,omitempty"`
-	unknownFields protoimpl.UnknownFields
-	sizeCache     protoimpl.SizeCache
-}
-
-func (x *Joined) Reset() {
-	*x = Joined{}
-	mi := &file_zkrecipes_v1_session_proto_msgTypes[8]
-	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
-	ms.StoreMessageInfo(mi)
-}
-
-func (x *Joined) String() string {
-	return protoimpl.X.MessageStringOf(x)
-}
-
-func (*Joined) ProtoMessage() {}
-
-func (x *Joined) ProtoReflect() protoreflect.Message {
-	mi := &file_zkrecipes_v1_session_proto_msgTypes[8]
-	if x != nil {
-		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
-		if ms.LoadMessageInfo() == nil {
-			ms.StoreMessageInfo(mi)
-		}
-		return ms
-	}
-	return mi.MessageOf(x)
-}
-
-// Deprecated: Use Joined.ProtoReflect.Descriptor instead.
-func (*Joined) Descriptor() ([]byte, []int) {
-	return file_zkrecipes_v1_session_proto_rawDescGZIP(), []int{8}
-}
-
-func (x *Joined) GetRequestId() string {
-	if x != nil {
-		return x.RequestId
-	}
-	return ""
-}
-
-func (x *Joined) GetPlace() *Place {
-	if x != nil {
-		return x.Place
-	}
-	return nil
-}
-
 // BeatEcho answers a Beat.
 type BeatEcho struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
@@ -740,7 +670,7 @@ type BeatEcho struct {
 
 func (x *BeatEcho) Reset() {
 	*x = BeatEcho{}
-	mi := &file_zkrecipes_v1_session_proto_msgTypes[9]
+	mi := &file_zkrecipes_v1_session_proto_msgTypes[8]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -752,7 +682,7 @@ func (x *BeatEcho) String() string {
 func (*BeatEcho) ProtoMessage() {}
 
 func (x *BeatEcho) ProtoReflect() protoreflect.Message {
-	mi := &file_zkrecipes_v1_session_proto_msgTypes[9]
+	mi := &file_zkrecipes_v1_session_proto_msgTypes[8]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -765,7 +695,7 @@ func (x *BeatEcho) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use BeatEcho.ProtoReflect.Descriptor instead.
 func (*BeatEcho) Descriptor() ([]byte, []int) {
-	return file_zkrecipes_v1_session_proto_rawDescGZIP(), []int{9}
+	return file_zkrecipes_v1_session_proto_rawDescGZIP(), []int{8}
 }
 
 func (x *BeatEcho) GetNumber() uint64 {
@@ -806,7 +736,7 @@ type CloseRequest struct {
 
 func (x *CloseRequest) Reset() {
 	*x = CloseRequest{}
-	mi := &file_zkrecipes_v1_session_proto_msgTypes[10]
+	mi := &file_zkrecipes_v1_session_proto_msgTypes[9]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -818,7 +748,7 @@ func (x *CloseRequest) String() string {
 func (*CloseRequest) ProtoMessage() {}
 
 func (x *CloseRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_zkrecipes_v1_session_proto_msgTypes[10]
+	mi := &file_zkrecipes_v1_session_proto_msgTypes[9]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -831,7 +761,7 @@ func (x *CloseRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use CloseRequest.ProtoReflect.Descriptor instead.
 func (*CloseRequest) Descriptor() ([]byte, []int) {
-	return file_zkrecipes_v1_session_proto_rawDescGZIP(), []int{10}
+	return file_zkrecipes_v1_session_proto_rawDescGZIP(), []int{9}
 }
 
 func (x *CloseRequest) GetSession() string {
@@ -849,7 +779,7 @@ type CloseResponse struct {
 
 func (x *CloseResponse) Reset() {
 	*x = CloseResponse{}
-	mi := &file_zkrecipes_v1_session_proto_msgTypes[11]
+	mi := &file_zkrecipes_v1_session_proto_msgTypes[10]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -861,7 +791,7 @@ func (x *CloseResponse) String() string {
 func (*CloseResponse) ProtoMessage() {}
 
 func (x *CloseResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_zkrecipes_v1_session_proto_msgTypes[11]
+	mi := &file_zkrecipes_v1_session_proto_msgTypes[10]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -874,7 +804,7 @@ func (x *CloseResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use CloseResponse.ProtoReflect.Descriptor instead.
 func (*CloseResponse) Descriptor() ([]byte, []int) {
-	return file_zkrecipes_v1_session_proto_rawDescGZIP(), []int{11}
+	return file_zkrecipes_v1_session_proto_rawDescGZIP(), []int{10}
 }
 
 // DropRestRequest names a session.
@@ -887,7 +817,7 @@ type DropRestRequest struct {
 
 func (x *DropRestRequest) Reset() {
 	*x = DropRestRequest{}
-	mi := &file_zkrecipes_v1_session_proto_msgTypes[12]
+	mi := &file_zkrecipes_v1_session_proto_msgTypes[11]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -899,7 +829,7 @@ func (x *DropRestRequest) String() string {
 func (*DropRestRequest) ProtoMessage() {}
 
 func (x *DropRestRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_zkrecipes_v1_session_proto_msgTypes[12]
+	mi := &file_zkrecipes_v1_session_proto_msgTypes[11]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -912,7 +842,7 @@ func (x *DropRestRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use DropRestRequest.ProtoReflect.Descriptor instead.
 func (*DropRestRequest) Descriptor() ([]byte, []int) {
-	return file_zkrecipes_v1_session_proto_rawDescGZIP(), []int{12}
+	return file_zkrecipes_v1_session_proto_rawDescGZIP(), []int{11}
 }
 
 func (x *DropRestRequest) GetSession() string {
@@ -930,7 +860,7 @@ type DropRestResponse struct {
 
 func (x *DropRestResponse) Reset() {
 	*x = DropRestResponse{}
-	mi := &file_zkrecipes_v1_session_proto_msgTypes[13]
+	mi := &file_zkrecipes_v1_session_proto_msgTypes[12]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -942,7 +872,7 @@ func (x *DropRestResponse) String() string {
 func (*DropRestResponse) ProtoMessage() {}
 
 func (x *DropRestResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_zkrecipes_v1_session_proto_msgTypes[13]
+	mi := &file_zkrecipes_v1_session_proto_msgTypes[12]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -955,7 +885,7 @@ func (x *DropRestResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use DropRestResponse.ProtoReflect.Descriptor instead.
 func (*DropRestResponse) Descriptor() ([]byte, []int) {
-	return file_zkrecipes_v1_session_proto_rawDescGZIP(), []int{13}
+	return file_zkrecipes_v1_session_proto_rawDescGZIP(), []int{12}
 }
 
 // DetachRequest names a session.
@@ -968,7 +898,7 @@ type DetachRequest struct {
 
 func (x *DetachRequest) Reset() {
 	*x = DetachRequest{}
-	mi := &file_zkrecipes_v1_session_proto_msgTypes[14]
+	mi := &file_zkrecipes_v1_session_proto_msgTypes[13]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -980,7 +910,7 @@ func (x *DetachRequest) String() string {
 func (*DetachRequest) ProtoMessage() {}
 
 func (x *DetachRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_zkrecipes_v1_session_proto_msgTypes[14]
+	mi := &file_zkrecipes_v1_session_proto_msgTypes[13]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -993,7 +923,7 @@ func (x *DetachRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use DetachRequest.ProtoReflect.Descriptor instead.
 func (*DetachRequest) Descriptor() ([]byte, []int) {
-	return file_zkrecipes_v1_session_proto_rawDescGZIP(), []int{14}
+	return file_zkrecipes_v1_session_proto_rawDescGZIP(), []int{13}
 }
 
 func (x *DetachRequest) GetSession() string {
@@ -1011,7 +941,7 @@ type DetachResponse struct {
 
 func (x *DetachResponse) Reset() {
 	*x = DetachResponse{}
-	mi := &file_zkrecipes_v1_session_proto_msgTypes[15]
+	mi := &file_zkrecipes_v1_session_proto_msgTypes[14]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1023,7 +953,7 @@ func (x *DetachResponse) String() string {
 func (*DetachResponse) ProtoMessage() {}
 
 func (x *DetachResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_zkrecipes_v1_session_proto_msgTypes[15]
+	mi := &file_zkrecipes_v1_session_proto_msgTypes[14]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1036,7 +966,7 @@ func (x *DetachResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use DetachResponse.ProtoReflect.Descriptor instead.
 func (*DetachResponse) Descriptor() ([]byte, []int) {
-	return file_zkrecipes_v1_session_proto_rawDescGZIP(), []int{15}
+	return file_zkrecipes_v1_session_proto_rawDescGZIP(), []int{14}
 }
 
 // StatsRequest names a session.
@@ -1049,7 +979,7 @@ type StatsRequest struct {
 
 func (x *StatsRequest) Reset() {
 	*x = StatsRequest{}
-	mi := &file_zkrecipes_v1_session_proto_msgTypes[16]
+	mi := &file_zkrecipes_v1_session_proto_msgTypes[15]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1061,7 +991,7 @@ func (x *StatsRequest) String() string {
 func (*StatsRequest) ProtoMessage() {}
 
 func (x *StatsRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_zkrecipes_v1_session_proto_msgTypes[16]
+	mi := &file_zkrecipes_v1_session_proto_msgTypes[15]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1074,7 +1004,7 @@ func (x *StatsRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use StatsRequest.ProtoReflect.Descriptor instead.
 func (*StatsRequest) Descriptor() ([]byte, []int) {
-	return file_zkrecipes_v1_session_proto_rawDescGZIP(), []int{16}
+	return file_zkrecipes_v1_session_proto_rawDescGZIP(), []int{15}
 }
 
 func (x *StatsRequest) GetSession() string {
@@ -1109,7 +1039,7 @@ type StatsResponse struct {
 
 func (x *StatsResponse) Reset() {
 	*x = StatsResponse{}
-	mi := &file_zkrecipes_v1_session_proto_msgTypes[17]
+	mi := &file_zkrecipes_v1_session_proto_msgTypes[16]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1121,7 +1051,7 @@ func (x *StatsResponse) String() string {
 func (*StatsResponse) ProtoMessage() {}
 
 func (x *StatsResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_zkrecipes_v1_session_proto_msgTypes[17]
+	mi := &file_zkrecipes_v1_session_proto_msgTypes[16]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1134,7 +1064,7 @@ func (x *StatsResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use StatsResponse.ProtoReflect.Descriptor instead.
 func (*StatsResponse) Descriptor() ([]byte, []int) {
-	return file_zkrecipes_v1_session_proto_rawDescGZIP(), []int{17}
+	return file_zkrecipes_v1_session_proto_rawDescGZIP(), []int{16}
 }
 
 func (x *StatsResponse) GetReads() int64 {
@@ -1218,7 +1148,7 @@ var File_zkrecipes_v1_session_proto protoreflect.FileDescriptor
 
 const file_zkrecipes_v1_session_proto_rawDesc = "" +
 	"\n" +
-	"\x1azkrecipes/v1/session.proto\x12\fzkrecipes.v1\x1a\x1egoogle/protobuf/duration.proto\x1a\x19zkrecipes/v1/config.proto\x1a\x1czkrecipes/v1/contender.proto\x1a\x1azkrecipes/v1/failure.proto\"o\n" +
+	"\x1azkrecipes/v1/session.proto\x12\fzkrecipes.v1\x1a\x1egoogle/protobuf/duration.proto\x1a\x19zkrecipes/v1/config.proto\x1a\x1azkrecipes/v1/failure.proto\"o\n" +
 	"\vOpenRequest\x12+\n" +
 	"\x05start\x18\x01 \x01(\v2\x13.zkrecipes.v1.StartH\x00R\x05start\x12(\n" +
 	"\x04beat\x18\x02 \x01(\v2\x12.zkrecipes.v1.BeatH\x00R\x04beatB\t\n" +
@@ -1232,14 +1162,13 @@ const file_zkrecipes_v1_session_proto_rawDesc = "" +
 	"\x11known_contact_age\x18\x02 \x01(\v2\x19.google.protobuf.DurationR\x0fknownContactAge\x12\x18\n" +
 	"\asession\x18\x03 \x01(\tR\asession\"\x1e\n" +
 	"\x04Beat\x12\x16\n" +
-	"\x06number\x18\x01 \x01(\x04R\x06number\"\xad\x02\n" +
+	"\x06number\x18\x01 \x01(\x04R\x06number\"\xfd\x01\n" +
 	"\fOpenResponse\x12.\n" +
 	"\x06opened\x18\x01 \x01(\v2\x14.zkrecipes.v1.OpenedH\x00R\x06opened\x12A\n" +
 	"\rstate_changed\x18\x02 \x01(\v2\x1a.zkrecipes.v1.StateChangedH\x00R\fstateChanged\x128\n" +
 	"\n" +
-	"grant_lost\x18\x03 \x01(\v2\x17.zkrecipes.v1.GrantLostH\x00R\tgrantLost\x12.\n" +
-	"\x06joined\x18\x04 \x01(\v2\x14.zkrecipes.v1.JoinedH\x00R\x06joined\x125\n" +
-	"\tbeat_echo\x18\x05 \x01(\v2\x16.zkrecipes.v1.BeatEchoH\x00R\bbeatEchoB\t\n" +
+	"grant_lost\x18\x03 \x01(\v2\x17.zkrecipes.v1.GrantLostH\x00R\tgrantLost\x125\n" +
+	"\tbeat_echo\x18\x04 \x01(\v2\x16.zkrecipes.v1.BeatEchoH\x00R\bbeatEchoB\t\n" +
 	"\amessage\"\xb9\x01\n" +
 	"\x06Opened\x12\x18\n" +
 	"\asession\x18\x01 \x01(\tR\asession\x12\x1d\n" +
@@ -1254,11 +1183,7 @@ const file_zkrecipes_v1_session_proto_rawDesc = "" +
 	"\tGrantLost\x12\x1d\n" +
 	"\n" +
 	"request_id\x18\x01 \x01(\tR\trequestId\x12-\n" +
-	"\x06reason\x18\x02 \x01(\v2\x15.zkrecipes.v1.FailureR\x06reason\"R\n" +
-	"\x06Joined\x12\x1d\n" +
-	"\n" +
-	"request_id\x18\x01 \x01(\tR\trequestId\x12)\n" +
-	"\x05place\x18\x02 \x01(\v2\x13.zkrecipes.v1.PlaceR\x05place\"\xda\x01\n" +
+	"\x06reason\x18\x02 \x01(\v2\x15.zkrecipes.v1.FailureR\x06reason\"\xda\x01\n" +
 	"\bBeatEcho\x12\x16\n" +
 	"\x06number\x18\x01 \x01(\x04R\x06number\x12:\n" +
 	"\vcontact_age\x18\x02 \x01(\v2\x19.google.protobuf.DurationR\n" +
@@ -1320,7 +1245,7 @@ func file_zkrecipes_v1_session_proto_rawDescGZIP() []byte {
 }
 
 var file_zkrecipes_v1_session_proto_enumTypes = make([]protoimpl.EnumInfo, 1)
-var file_zkrecipes_v1_session_proto_msgTypes = make([]protoimpl.MessageInfo, 19)
+var file_zkrecipes_v1_session_proto_msgTypes = make([]protoimpl.MessageInfo, 18)
 var file_zkrecipes_v1_session_proto_goTypes = []any{
 	(State)(0),                  // 0: zkrecipes.v1.State
 	(*OpenRequest)(nil),         // 1: zkrecipes.v1.OpenRequest
@@ -1331,59 +1256,55 @@ var file_zkrecipes_v1_session_proto_goTypes = []any{
 	(*Opened)(nil),              // 6: zkrecipes.v1.Opened
 	(*StateChanged)(nil),        // 7: zkrecipes.v1.StateChanged
 	(*GrantLost)(nil),           // 8: zkrecipes.v1.GrantLost
-	(*Joined)(nil),              // 9: zkrecipes.v1.Joined
-	(*BeatEcho)(nil),            // 10: zkrecipes.v1.BeatEcho
-	(*CloseRequest)(nil),        // 11: zkrecipes.v1.CloseRequest
-	(*CloseResponse)(nil),       // 12: zkrecipes.v1.CloseResponse
-	(*DropRestRequest)(nil),     // 13: zkrecipes.v1.DropRestRequest
-	(*DropRestResponse)(nil),    // 14: zkrecipes.v1.DropRestResponse
-	(*DetachRequest)(nil),       // 15: zkrecipes.v1.DetachRequest
-	(*DetachResponse)(nil),      // 16: zkrecipes.v1.DetachResponse
-	(*StatsRequest)(nil),        // 17: zkrecipes.v1.StatsRequest
-	(*StatsResponse)(nil),       // 18: zkrecipes.v1.StatsResponse
-	nil,                         // 19: zkrecipes.v1.StatsResponse.ByKindEntry
-	(*Config)(nil),              // 20: zkrecipes.v1.Config
-	(*durationpb.Duration)(nil), // 21: google.protobuf.Duration
-	(*Failure)(nil),             // 22: zkrecipes.v1.Failure
-	(*Place)(nil),               // 23: zkrecipes.v1.Place
+	(*BeatEcho)(nil),            // 9: zkrecipes.v1.BeatEcho
+	(*CloseRequest)(nil),        // 10: zkrecipes.v1.CloseRequest
+	(*CloseResponse)(nil),       // 11: zkrecipes.v1.CloseResponse
+	(*DropRestRequest)(nil),     // 12: zkrecipes.v1.DropRestRequest
+	(*DropRestResponse)(nil),    // 13: zkrecipes.v1.DropRestResponse
+	(*DetachRequest)(nil),       // 14: zkrecipes.v1.DetachRequest
+	(*DetachResponse)(nil),      // 15: zkrecipes.v1.DetachResponse
+	(*StatsRequest)(nil),        // 16: zkrecipes.v1.StatsRequest
+	(*StatsResponse)(nil),       // 17: zkrecipes.v1.StatsResponse
+	nil,                         // 18: zkrecipes.v1.StatsResponse.ByKindEntry
+	(*Config)(nil),              // 19: zkrecipes.v1.Config
+	(*durationpb.Duration)(nil), // 20: google.protobuf.Duration
+	(*Failure)(nil),             // 21: zkrecipes.v1.Failure
 }
 var file_zkrecipes_v1_session_proto_depIdxs = []int32{
 	2,  // 0: zkrecipes.v1.OpenRequest.start:type_name -> zkrecipes.v1.Start
 	4,  // 1: zkrecipes.v1.OpenRequest.beat:type_name -> zkrecipes.v1.Beat
-	20, // 2: zkrecipes.v1.Start.config:type_name -> zkrecipes.v1.Config
-	21, // 3: zkrecipes.v1.Start.open_timeout:type_name -> google.protobuf.Duration
+	19, // 2: zkrecipes.v1.Start.config:type_name -> zkrecipes.v1.Config
+	20, // 3: zkrecipes.v1.Start.open_timeout:type_name -> google.protobuf.Duration
 	3,  // 4: zkrecipes.v1.Start.resume:type_name -> zkrecipes.v1.Resume
-	21, // 5: zkrecipes.v1.Resume.known_contact_age:type_name -> google.protobuf.Duration
+	20, // 5: zkrecipes.v1.Resume.known_contact_age:type_name -> google.protobuf.Duration
 	6,  // 6: zkrecipes.v1.OpenResponse.opened:type_name -> zkrecipes.v1.Opened
 	7,  // 7: zkrecipes.v1.OpenResponse.state_changed:type_name -> zkrecipes.v1.StateChanged
 	8,  // 8: zkrecipes.v1.OpenResponse.grant_lost:type_name -> zkrecipes.v1.GrantLost
-	9,  // 9: zkrecipes.v1.OpenResponse.joined:type_name -> zkrecipes.v1.Joined
-	10, // 10: zkrecipes.v1.OpenResponse.beat_echo:type_name -> zkrecipes.v1.BeatEcho
-	21, // 11: zkrecipes.v1.Opened.timeout:type_name -> google.protobuf.Duration
-	0,  // 12: zkrecipes.v1.Opened.state:type_name -> zkrecipes.v1.State
-	0,  // 13: zkrecipes.v1.StateChanged.state:type_name -> zkrecipes.v1.State
-	22, // 14: zkrecipes.v1.StateChanged.reason:type_name -> zkrecipes.v1.Failure
-	22, // 15: zkrecipes.v1.GrantLost.reason:type_name -> zkrecipes.v1.Failure
-	23, // 16: zkrecipes.v1.Joined.place:type_name -> zkrecipes.v1.Place
-	21, // 17: zkrecipes.v1.BeatEcho.contact_age:type_name -> google.protobuf.Duration
-	21, // 18: zkrecipes.v1.BeatEcho.known_contact_age:type_name -> google.protobuf.Duration
-	21, // 19: zkrecipes.v1.BeatEcho.timeout:type_name -> google.protobuf.Duration
-	19, // 20: zkrecipes.v1.StatsResponse.by_kind:type_name -> zkrecipes.v1.StatsResponse.ByKindEntry
-	1,  // 21: zkrecipes.v1.SessionService.Open:input_type -> zkrecipes.v1.OpenRequest
-	11, // 22: zkrecipes.v1.SessionService.Close:input_type -> zkrecipes.v1.CloseRequest
-	13, // 23: zkrecipes.v1.SessionService.DropRest:input_type -> zkrecipes.v1.DropRestRequest
-	15, // 24: zkrecipes.v1.SessionService.Detach:input_type -> zkrecipes.v1.DetachRequest
-	17, // 25: zkrecipes.v1.SessionService.Stats:input_type -> zkrecipes.v1.StatsRequest
-	5,  // 26: zkrecipes.v1.SessionService.Open:output_type -> zkrecipes.v1.OpenResponse
-	12, // 27: zkrecipes.v1.SessionService.Close:output_type -> zkrecipes.v1.CloseResponse
-	14, // 28: zkrecipes.v1.SessionService.DropRest:output_type -> zkrecipes.v1.DropRestResponse
-	16, // 29: zkrecipes.v1.SessionService.Detach:output_type -> zkrecipes.v1.DetachResponse
-	18, // 30: zkrecipes.v1.SessionService.Stats:output_type -> zkrecipes.v1.StatsResponse
-	26, // [26:31] is the sub-list for method output_type
-	21, // [21:26] is the sub-list for method input_type
-	21, // [21:21] is the sub-list for extension type_name
-	21, // [21:21] is the sub-list for extension extendee
-	0,  // [0:21] is the sub-list for field type_name
+	9,  // 9: zkrecipes.v1.OpenResponse.beat_echo:type_name -> zkrecipes.v1.BeatEcho
+	20, // 10: zkrecipes.v1.Opened.timeout:type_name -> google.protobuf.Duration
+	0,  // 11: zkrecipes.v1.Opened.state:type_name -> zkrecipes.v1.State
+	0,  // 12: zkrecipes.v1.StateChanged.state:type_name -> zkrecipes.v1.State
+	21, // 13: zkrecipes.v1.StateChanged.reason:type_name -> zkrecipes.v1.Failure
+	21, // 14: zkrecipes.v1.GrantLost.reason:type_name -> zkrecipes.v1.Failure
+	20, // 15: zkrecipes.v1.BeatEcho.contact_age:type_name -> google.protobuf.Duration
+	20, // 16: zkrecipes.v1.BeatEcho.known_contact_age:type_name -> google.protobuf.Duration
+	20, // 17: zkrecipes.v1.BeatEcho.timeout:type_name -> google.protobuf.Duration
+	18, // 18: zkrecipes.v1.StatsResponse.by_kind:type_name -> zkrecipes.v1.StatsResponse.ByKindEntry
+	1,  // 19: zkrecipes.v1.SessionService.Open:input_type -> zkrecipes.v1.OpenRequest
+	10, // 20: zkrecipes.v1.SessionService.Close:input_type -> zkrecipes.v1.CloseRequest
+	12, // 21: zkrecipes.v1.SessionService.DropRest:input_type -> zkrecipes.v1.DropRestRequest
+	14, // 22: zkrecipes.v1.SessionService.Detach:input_type -> zkrecipes.v1.DetachRequest
+	16, // 23: zkrecipes.v1.SessionService.Stats:input_type -> zkrecipes.v1.StatsRequest
+	5,  // 24: zkrecipes.v1.SessionService.Open:output_type -> zkrecipes.v1.OpenResponse
+	11, // 25: zkrecipes.v1.SessionService.Close:output_type -> zkrecipes.v1.CloseResponse
+	13, // 26: zkrecipes.v1.SessionService.DropRest:output_type -> zkrecipes.v1.DropRestResponse
+	15, // 27: zkrecipes.v1.SessionService.Detach:output_type -> zkrecipes.v1.DetachResponse
+	17, // 28: zkrecipes.v1.SessionService.Stats:output_type -> zkrecipes.v1.StatsResponse
+	24, // [24:29] is the sub-list for method output_type
+	19, // [19:24] is the sub-list for method input_type
+	19, // [19:19] is the sub-list for extension type_name
+	19, // [19:19] is the sub-list for extension extendee
+	0,  // [0:19] is the sub-list for field type_name
 }
 
 func init() { file_zkrecipes_v1_session_proto_init() }
@@ -1392,7 +1313,6 @@ func file_zkrecipes_v1_session_proto_init() {
 		return
 	}
 	file_zkrecipes_v1_config_proto_init()
-	file_zkrecipes_v1_contender_proto_init()
 	file_zkrecipes_v1_failure_proto_init()
 	file_zkrecipes_v1_session_proto_msgTypes[0].OneofWrappers = []any{
 		(*OpenRequest_Start)(nil),
@@ -1402,7 +1322,6 @@ func file_zkrecipes_v1_session_proto_init() {
 		(*OpenResponse_Opened)(nil),
 		(*OpenResponse_StateChanged)(nil),
 		(*OpenResponse_GrantLost)(nil),
-		(*OpenResponse_Joined)(nil),
 		(*OpenResponse_BeatEcho)(nil),
 	}
 	type x struct{}
@@ -1411,7 +1330,7 @@ func file_zkrecipes_v1_session_proto_init() {
 			GoPackagePath: reflect.TypeOf(x{}).PkgPath(),
 			RawDescriptor: unsafe.Slice(unsafe.StringData(file_zkrecipes_v1_session_proto_rawDesc), len(file_zkrecipes_v1_session_proto_rawDesc)),
 			NumEnums:      1,
-			NumMessages:   19,
+			NumMessages:   18,
 			NumExtensions: 0,
 			NumServices:   1,
 		},

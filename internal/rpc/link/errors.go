@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"sync"
 	"time"
 
 	"google.golang.org/grpc/codes"
@@ -13,68 +12,6 @@ import (
 	"github.com/zkrecipes/zkrecipes/internal/rpc/wire"
 	"github.com/zkrecipes/zkrecipes/recipes"
 )
-
-// Once marks a write that is sent at most once. If gRPC fails the call, or its
-// plugin ends before it answers and the session continues, the outcome is unknown. The stream
-// may report the loss of the session before the call's answer arrives, and the answer is more
-// precise. So the call may continue for a moment.
-func Once() Options { return Options{atMostOnce: true, awaited: true, grace: answerTime} }
-
-// Repeated marks a write that may be sent twice. It is repeated if its plugin has
-// ended. answers reports whether an error from the next plugin also answers the earlier call.
-// If it does not, the outcome is unknown.
-func Repeated(answers func(e error) bool) Options {
-	return Options{answers: answers, grace: answerTime}
-}
-
-// Abandonable adds a request id, for a call that may wait long before it changes anything. When the
-// caller's context ends, the plugin is notified by Abandon. The call then has a moment left
-// to answer with its outcome. Cancelling the call itself would leave the outcome unknown. A
-// call that gRPC failed is abandoned too: the caller does not know its effect.
-func (o Options) Abandonable(id string) Options { o.abandonID = id; return o }
-
-// answerTime bounds the wait for the answer to a call that was abandoned, or whose session
-// was lost. The answer normally takes microseconds. A busy machine may need more, and there
-// an unknown outcome is worse than a late one.
-const answerTime = time.Second
-
-// call makes a call, as complete does. If a call with a request id ends without an answer, the
-// plugin is notified that it was given up.
-func (s *Session) call(ctx context.Context, options Options, rpc func(context.Context) error) error {
-	if options.abandonID == "" {
-		return s.complete(ctx, options, rpc)
-	}
-	abandon := func() { s.Abandon(options.abandonID) }
-	if options.grace > 0 {
-		abandon = sync.OnceFunc(abandon)
-		made := rpc
-		rpc = func(wanted context.Context) error { return s.outlast(ctx, wanted, options.grace, abandon, made) }
-	}
-	err := s.complete(ctx, options, rpc)
-	if _, answered := wire.Error(err); err != nil && !answered && !unsent(err) {
-		abandon()
-	}
-	return err
-}
-
-// outlast makes a call in a context that outlasts wanted: when ctx ends, the call is abandoned, and
-// has grace left to answer.
-func (s *Session) outlast(ctx, wanted context.Context, grace time.Duration, abandon func(), rpc func(context.Context) error) error {
-	calling, cancel := context.WithCancel(context.WithoutCancel(wanted))
-	defer cancel()
-	if end, ends := wanted.Deadline(); ends {
-		calling, cancel = context.WithDeadline(calling, end.Add(grace))
-		defer cancel()
-	}
-	defer context.AfterFunc(wanted, func() {
-		if ctx.Err() != nil {
-			abandon()
-			s.linger(calling, grace)
-		}
-		cancel()
-	})()
-	return rpc(calling)
-}
 
 // Answers reports whether the plugin's error answers an earlier call of the same write too.
 func Answers(e error) bool {
@@ -91,9 +28,9 @@ func definite(e error) bool {
 	return true
 }
 
-// verdictTimeout is how long a call that gRPC failed waits at least for the session's stream
+// causeTimeout is how long a call that gRPC failed waits at least for the session's stream
 // to report the cause: see awaitCause.
-const verdictTimeout = time.Second
+const causeTimeout = time.Second
 
 // awaitCause waits until the session's stream has reported why a call failed: ended is closed,
 // or the session is over. It gives up when ctx ends, or when patience has fired and the stream
@@ -130,7 +67,7 @@ func (s *Session) explain(ctx context.Context, what string, err error) error {
 		return fmt.Errorf("%s: %w", what, u.error)
 	}
 	e, answered := wire.Error(err)
-	v := s.verdict(ctx, e, answered)
+	v := s.selectError(ctx, e, answered)
 	switch {
 	case answered && v == e && !errors.Is(e, recipes.ErrUnsupported):
 		return e
@@ -152,7 +89,7 @@ func (s *Session) explainWrite(ctx context.Context, what string, err error) erro
 	case status.Code(err) == codes.ResourceExhausted:
 		return fmt.Errorf("%s: %w: %v", what, recipes.ErrTooLarge, e) // refused before it was read
 	}
-	return fmt.Errorf("%s: %w: %w", what, recipes.ErrUnknownOutcome, s.verdict(ctx, e, answered))
+	return fmt.Errorf("%s: %w: %w", what, recipes.ErrUnknownOutcome, s.selectError(ctx, e, answered))
 }
 
 // KeepOutcome combines the loss of a session with the plugin's answer to the call: that its
@@ -166,9 +103,9 @@ func KeepOutcome(lost, reply error) error {
 	return lost
 }
 
-// verdict selects the error of a failed call. The loss of the session takes precedence, and
+// selectError selects the error of a failed call. The loss of the session takes precedence, and
 // the stream gives its reason more precisely than a call does.
-func (s *Session) verdict(ctx context.Context, e error, answered bool) error {
+func (s *Session) selectError(ctx context.Context, e error, answered bool) error {
 	if err := s.Err(); err != nil {
 		return err
 	}
@@ -184,7 +121,7 @@ func (s *Session) verdict(ctx context.Context, e error, answered bool) error {
 	case !answered && ctx.Err() != nil:
 		return s.interrupted(ctx.Err())
 	}
-	s.awaitCause(ctx, nil, time.After(verdictTimeout))
+	s.awaitCause(ctx, nil, time.After(causeTimeout))
 	switch err := s.Err(); {
 	case err != nil:
 		return err
