@@ -50,7 +50,7 @@ func newFixture(t testing.TB, env Env) *fixture {
 		opener:  env.Open,
 		servers: servers,
 		relays:  new(sync.Map),
-		root:    "/contract-" + uuid.NewString(),
+		root:    env.Root + "/contract-" + uuid.NewString(),
 	}
 	f.outside = f.connect(servers)
 	// The ACL of a wait queue's path permits writes only to this published identity: see

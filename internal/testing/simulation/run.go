@@ -8,6 +8,7 @@ import (
 	"sync"
 	"time"
 
+	"github.com/zkrecipes/zkrecipes/internal/zkserver"
 	"github.com/zkrecipes/zkrecipes/recipes"
 	"github.com/zkrecipes/zkrecipes/recipes/zookeeper"
 )
@@ -28,7 +29,7 @@ type Report struct {
 
 // run simulates one seed. It must run in a bubble of testing/synctest.
 func (sc scenario) run(seed uint64) Report {
-	w := newWorld(seed)
+	w := newWorld(seed, sc.like)
 	open := sc.open
 	if open == nil {
 		open = openDirectly
@@ -207,6 +208,7 @@ type scenario struct {
 	hop   bool   // with faults between application and plugin
 	dies  bool   // plugins die or are replaced, and others resume their sessions
 	quiet bool   // without faults, for defects that show without them
+	like  zkserver.Release
 
 	// excused reports whether a client need not make progress, because another library may block
 	// it for ever. nil: every client must make progress.
