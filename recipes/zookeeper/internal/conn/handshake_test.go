@@ -7,6 +7,7 @@ import (
 	"io"
 	"math"
 	"net"
+	"slices"
 	"strings"
 	"sync"
 	"testing"
@@ -40,6 +41,7 @@ type dialogue struct {
 	accepted []int64
 	lost     error
 	conns    []net.Conn
+	requests [][]int32 // on each connection, after the connect request
 }
 
 func newDialogue(t *testing.T, answers ...[]byte) *dialogue {
@@ -52,7 +54,7 @@ func newDialogue(t *testing.T, answers ...[]byte) *dialogue {
 	life, end := context.WithCancelCause(context.Background())
 	d.Wire, err = New(Config{
 		SessionConfig: cfg, Dial: d.dial, Lease: lease.New(time.Now()), Life: life,
-		Accepted:  func(id int64) bool { d.accepted = append(d.accepted, id); return true },
+		Accepted:  func(id int64) { d.accepted = append(d.accepted, id) },
 		Connected: func() {}, Suspended: func() {}, Fired: func(Event, string) {},
 		Lost: func(reason error) {
 			d.lost = reason
@@ -77,13 +79,42 @@ func (d *dialogue) dial(ctx context.Context, _, _ string) (net.Conn, error) {
 	}
 	client, server := net.Pipe()
 	d.conns = append(d.conns, server)
+	d.requests = append(d.requests, nil)
 	go func() {
 		if skipFrame(server) == nil {
 			go server.Write(d.answers[n])
-			io.Copy(io.Discard, server)
+			d.receive(n, server)
 		}
 	}()
 	return client, nil
+}
+
+// receive records the operations of the requests on the n-th connection, and answers those to auth.
+func (d *dialogue) receive(n int, server net.Conn) {
+	for {
+		head := make([]byte, lengthSize+8)
+		if _, err := io.ReadFull(server, head); err != nil {
+			return
+		}
+		if _, err := io.CopyN(io.Discard, server, int64(binary.BigEndian.Uint32(head))-8); err != nil {
+			return
+		}
+		op := int32(binary.BigEndian.Uint32(head[lengthSize+4:]))
+		d.mu.Lock()
+		d.requests[n] = append(d.requests[n], op)
+		d.mu.Unlock()
+		if op == opAuth {
+			reply := append(head[lengthSize:lengthSize+4:lengthSize+4], make([]byte, replyHeaderSize-4)...)
+			go server.Write(frame(replyHeaderSize, reply...))
+		}
+	}
+}
+
+// received returns the operations of the requests on the n-th connection, without pings.
+func (d *dialogue) received(n int) []int32 {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	return slices.DeleteFunc(slices.Clone(d.requests[n]), func(op int32) bool { return op == opPing })
 }
 
 // run connects, and returns a while after all servers have answered.
