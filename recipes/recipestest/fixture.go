@@ -39,7 +39,9 @@ type fixture struct {
 	relays  *sync.Map // by session id
 	root    string
 	outside *zk.Conn
-	lacking bool // the test was skipped because the servers do not support what it tests
+	insist  bool        // see Env
+	keeper  func() bool // reports whether the servers are ClickHouse Keeper
+	lacking bool        // the test was skipped because the servers do not support what it tests
 }
 
 func newFixture(t testing.TB, env Env) *fixture {
@@ -50,9 +52,11 @@ func newFixture(t testing.TB, env Env) *fixture {
 		opener:  env.Open,
 		servers: servers,
 		relays:  new(sync.Map),
+		insist:  env.insist,
 		root:    env.Root + "/contract-" + uuid.NewString(),
 	}
 	f.outside = f.connect(servers)
+	f.keeper = sync.OnceValue(func() bool { return !f.exists("/zookeeper") }) // only Keeper has no such znode
 	// The ACL of a wait queue's path permits writes only to this published identity: see
 	// docs/operating.md.
 	f.must(f.outside.AddAuth("digest", []byte("zkrecipes:handoff")))
@@ -168,10 +172,14 @@ func (f *fixture) failIf(wrong bool, format string, args ...any) {
 	}
 }
 
-// is checks that err matches all sentinels.
+// is checks that err matches all sentinels. On ClickHouse Keeper a session that expires matches
+// ErrNotContinued: see expire.
 func (f *fixture) is(err error, sentinels ...error) {
 	f.Helper()
 	for _, want := range sentinels {
+		if want == recipes.ErrExpired && f.keeper() {
+			want = recipes.ErrNotContinued
+		}
 		if !errors.Is(err, want) {
 			f.Errorf("error %v; want a match of %q", err, want)
 		}

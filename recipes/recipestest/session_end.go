@@ -152,7 +152,7 @@ func eventTests() []test {
 			for range 2 {
 				f.relay(s).Refuse()
 				want(recipes.Suspended)
-				f.relay(s).Restore()
+				f.restore(s)
 				want(recipes.Connected)
 			}
 			f.failIf(s.ID() != id || s.Err() != nil, "session %#x, %v; want %#x", s.ID(), s.Err(), id)

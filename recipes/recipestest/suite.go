@@ -25,6 +25,8 @@ type Env struct {
 	// Root is an existing path of the servers. The tests create and change znodes only below
 	// it, and do not delete them all. "" is the root of the servers.
 	Root string
+
+	insist bool // run tests even if the servers lack what they test
 }
 
 // test is one sentence of the contract.

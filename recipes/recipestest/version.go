@@ -22,17 +22,27 @@ func (f *fixture) since35() bool {
 	return errors.Is(err, zk.ErrNodeExists)
 }
 
-// keeper reports whether the servers are ClickHouse Keeper. Only that has no /zookeeper.
-func (f *fixture) keeper() bool {
+// needsContinuing skips the test on servers that do not continue a session on a new connection.
+func (f *fixture) needsContinuing() {
 	f.Helper()
-	return !f.exists("/zookeeper")
+	if f.keeper() {
+		f.lack("the servers do not continue a session on a new connection")
+	}
 }
 
-// needs35 skips the test on servers that lack what it tests. Run counts these tests.
+// lack skips the test, because the servers lack what it tests. Run counts these tests.
+func (f *fixture) lack(what string) {
+	f.Helper()
+	if !f.insist {
+		f.lacking = true
+		f.Skipf("NOT TESTED: %s", what)
+	}
+}
+
+// needs35 skips the test on servers that lack what it tests.
 func (f *fixture) needs35(what string) {
 	f.Helper()
 	if !f.since35() {
-		f.lacking = true
-		f.Skipf("NOT TESTED: the servers are older than ZooKeeper 3.5, or no ZooKeeper, and have no %s", what)
+		f.lack("the servers are older than ZooKeeper 3.5, or no ZooKeeper, and have no " + what)
 	}
 }
