@@ -138,8 +138,8 @@ func TestKeeperEndsTheConnectionForAPartThatItDoesNotSupport(t *testing.T) {
 	keepers(t, func(t *testing.T, s *zkserver.Server, like zkserver.Release) {
 		for part, since := range map[string]zkserver.Release{"create": zkserver.Keeper22, "create2": zkserver.Keeper26, "createTTL": 99} {
 			c := join(t, s, nil)
-			p := player{clients: map[string]*rawClient{"c": c}}
-			p.request(c, "multi", nil, []string{part + " /" + part})
+			p := player{}
+			p.send(c, "multi", nil, []string{part + " /" + part})
 			_, err := c.reply()
 			if supported := err == nil; supported != (like >= since) || exists(s, "/"+part) != supported {
 				t.Errorf("%s: %v", part, err)
