@@ -5,6 +5,7 @@ package host_test
 import (
 	"errors"
 	"strings"
+	"syscall"
 	"testing"
 
 	"github.com/zkrecipes/zkrecipes/host"
@@ -65,7 +66,7 @@ func TestKeepersSessionsAreNotMoved(t *testing.T) {
 		if v.supervisor.Plugin() != old || hold.Err() != nil || v.session.State() != recipes.Connected {
 			t.Errorf("the session is %v, the hold %v", v.session.State(), hold.Err())
 		}
-		v.kill()
+		must.Do(t, syscall.Kill(old.PID(), syscall.SIGKILL))
 		closes(t, "the session", v.session.Done())
 		if err := v.session.Err(); !errors.Is(err, recipes.ErrPluginLost) {
 			t.Errorf("lost with %v", err)

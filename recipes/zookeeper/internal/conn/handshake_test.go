@@ -141,7 +141,6 @@ func (d *dialogue) end() {
 // the log says which server answered what. A ticker of go-zookeeper panics if the timeout is not
 // positive, and all sessions of the process end.
 func TestAWrongAnswerToTheHandshakeCostsOneAttempt(t *testing.T) {
-	password := make([]byte, PasswordSize)
 	good := accepting(password)
 	for name, test := range map[string]struct {
 		answer []byte
@@ -166,7 +165,7 @@ func TestAWrongAnswerToTheHandshakeCostsOneAttempt(t *testing.T) {
 				d := newDialogue(t, frame(int32(len(test.answer)), test.answer...), frame(int32(len(good)), good...))
 				defer d.end()
 				d.run(t)
-				if d.dials != 2 || len(d.accepted) != 1 || d.accepted[0] != 42 || d.lost != nil {
+				if d.dials != 2 || len(d.accepted) != 1 || d.accepted[0] != sessionID || d.lost != nil {
 					t.Errorf("%d attempts, accepted %v, lost with %v", d.dials, d.accepted, d.lost)
 				}
 				if got := d.Lease.Timeout(); got != scriptTimeout {
@@ -183,15 +182,14 @@ func TestAWrongAnswerToTheHandshakeCostsOneAttempt(t *testing.T) {
 // A usable session is accepted, whatever timeout the server grants. It may be larger than
 // requested (minSessionTimeout), or smaller (maxSessionTimeout).
 func TestTheBoundsOfAnAnswerToTheHandshake(t *testing.T) {
-	password := make([]byte, PasswordSize)
 	for name, answer := range map[string][]byte{
-		"the shortest timeout":            answering(0, 1, 42, password, nil),
-		"the longest timeout":             answering(0, math.MaxInt32, 42, password, nil),
+		"the shortest timeout":            answering(0, 1, sessionID, password, nil),
+		"the longest timeout":             answering(0, math.MaxInt32, sessionID, password, nil),
 		"a negative session id":           answering(0, 1000, math.MinInt64, password, nil),
-		"not read-only":                   answering(0, 1000, 42, password, []byte{0}),
-		"fields of a later version":       answering(0, 1000, 42, password, []byte{0, 1, 2, 3}),
-		"as long as a handshake may be":   answering(0, 1000, 42, password, make([]byte, maxHandshake-36)),
-		"a timeout as short as asked for": answering(0, int32(scriptTimeout.Milliseconds()), 42, password, nil),
+		"not read-only":                   answering(0, 1000, sessionID, password, []byte{0}),
+		"fields of a later version":       answering(0, 1000, sessionID, password, []byte{0, 1, 2, 3}),
+		"as long as a handshake may be":   answering(0, 1000, sessionID, password, make([]byte, maxHandshake-36)),
+		"a timeout as short as asked for": answering(0, int32(scriptTimeout.Milliseconds()), sessionID, password, nil),
 	} {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
@@ -226,8 +224,8 @@ func TestASmallerTimeoutCountsFromItsHandshake(t *testing.T) {
 			}
 			s := newScript(t, w)
 			s.Conn.failed = func(error) {}
-			s.send(connectRequest(int32(scriptTimeout.Milliseconds()), 42, make([]byte, PasswordSize)))
-			answer := answering(0, int32(scriptTimeout.Milliseconds()/2), 42, make([]byte, PasswordSize), nil)
+			s.send(connectRequest(int32(scriptTimeout.Milliseconds()), sessionID, password))
+			answer := answering(0, int32(scriptTimeout.Milliseconds()/2), sessionID, password, nil)
 			go s.server.Write(frame(int32(len(answer)), answer...))
 			go s.Conn.Read(make([]byte, 1))
 			synctest.Wait()
@@ -247,7 +245,6 @@ func TestASmallerTimeoutCountsFromItsHandshake(t *testing.T) {
 // FuzzHandshake sends arbitrary bytes to a connection and to go-zookeeper behind it: the answer
 // to the connect request, and what follows it.
 func FuzzHandshake(f *testing.F) {
-	password := make([]byte, PasswordSize)
 	seed := func(body []byte, rest ...byte) { f.Add(append(frame(int32(len(body)), body...), rest...)) }
 	seed(accepting(password))
 	seed(answering(0, 1000, 7, password, []byte{0}))

@@ -132,7 +132,9 @@ func TestKeepersSessionIsLostWithItsConnection(t *testing.T) {
 		if took := time.Since(cut); took > time.Second {
 			t.Errorf("after %v", took)
 		}
-		must.Report(t, s.BeginHold(t.Context()))
+		if err := s.BeginHold(t.Context()); !errors.Is(err, recipes.ErrNotContinued) {
+			t.Errorf("a grant: %v", err)
+		}
 		if err := s.Close(t.Context()); !errors.Is(err, recipes.ErrUnknownOutcome) {
 			t.Errorf("closing: %v; the znode is still there", err)
 		}
@@ -295,4 +297,32 @@ func TestKeepersMembersAreNotFollowed(t *testing.T) {
 			t.Errorf("the log is %q", log.String())
 		}
 	})
+}
+
+// A sync that is not answered makes a session of ZooKeeper move to another server. A session of Keeper
+// cannot move: it waits, so that a hold survives an outage that is shorter than its deadline.
+func TestKeepersSessionWaitsForItsServer(t *testing.T) {
+	for _, like := range zkserver.Keepers() {
+		zktest.Bubble(t, func(t *testing.T) {
+			srv := zkserver.New(zkserver.Config{Like: like})
+			defer srv.Close()
+			follower := srv.Follower()
+			link := zktest.LinkTo(follower.ServeConn)
+			s := must.Get(session.Open(t.Context(), recipes.SessionConfig{Servers: []string{"server"}}, link.Dial))(t)
+			defer closeNow(s)
+			beginHold(t, s)
+			defer s.EndHold()
+			time.Sleep(2 * s.Timeout())
+			for phase := range 11 {
+				time.Sleep(s.Timeout() + time.Duration(phase)*s.Timeout()/110)
+				follower.CutOff()
+				time.Sleep(s.Timeout() * 2 / 5)
+				follower.Heal()
+			}
+			time.Sleep(s.Timeout())
+			if err := s.Err(); err != nil || s.Counters().Reconnects > 0 {
+				t.Errorf("%v: %v after %d reconnects", like, err, s.Counters().Reconnects)
+			}
+		})
+	}
 }

@@ -280,6 +280,9 @@ func (s *Session) DropRest(ctx context.Context, spare func(path string) bool) er
 
 // listEphemerals lists the session's ephemeral znodes below dir.
 func (s *Session) listEphemerals(ctx context.Context, dir string) ([]string, error) {
+	if err := s.Continues(); err != nil {
+		return nil, err
+	}
 	full, err := ask(ctx, s, "list the ephemeral znodes of", dir, conn.Ephemerals(s.full(dir)), conn.Reply.Paths)
 	if errors.Is(err, conn.Unimplemented) {
 		err = fmt.Errorf("resuming a session needs ZooKeeper 3.6 or later: %w", err)
