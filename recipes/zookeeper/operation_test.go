@@ -77,6 +77,7 @@ const stagePath = "/app/it"
 type stage struct {
 	*testing.T
 	ctx           context.Context // ends if the operation hangs
+	like          zkserver.Release
 	srv           *zkserver.Server
 	host          *supervised.Host // the victim's host; nil: the victim has no plugin
 	killed        atomic.Bool
@@ -107,7 +108,7 @@ func setUp(t *testing.T, like zkserver.Release, plugin bool, f func(s *stage)) {
 		t.Cleanup(func() { srv.Close() })
 		ctx, end := context.WithTimeout(t.Context(), patience)
 		t.Cleanup(end)
-		s := &stage{T: t, ctx: ctx, srv: srv}
+		s := &stage{T: t, ctx: ctx, like: like, srv: srv}
 		s.other = s.session()
 		open := zookeeper.Dialer(s.dial).Open
 		if plugin {

@@ -36,7 +36,11 @@ func TestSimulationOfKeeper(t *testing.T) {
 				r := simulateScenario(t, sc, seed)
 				sum.add(r)
 				for _, v := range r.Violations {
-					t.Errorf("seed %d (%s): %s", r.Seed, r.Scenario, v)
+					t.Errorf("seed %d (%s): %s\nreplay: go test ./internal/testing/simulation -run 'TestSimulationOfKeeper/%s' -first %d -keeper-seeds 1 -v",
+						r.Seed, r.Scenario, v, like, r.Seed)
+				}
+				if n == 1 {
+					t.Logf("trace:\n%s", r.Trace)
 				}
 			}
 			t.Log(sum)
