@@ -107,6 +107,7 @@ func keeperConn(t *testing.T, w *Wire) (*Conn, net.Conn) {
 func TestKeeperGetsNoRequestThatItMayNotKnow(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := newWire(t)
+		w.Identity = "u:p" // otherwise it would create no bare znodes anyway
 		c, server := keeperConn(t, w)
 		c.kernel = true // as TCP, for SendNow
 		var got bytes.Buffer

@@ -259,9 +259,6 @@ func (c *Conn) SendClose() {
 // stopped. go-zookeeper gives up closing when its connection ends, and the session's ephemeral
 // znodes would remain until the session expires.
 func (w *Wire) CloseSession(ctx context.Context, id int64) error {
-	if w.Keeper() {
-		return recipes.ErrNotContinued
-	}
 	for {
 		err := w.closeAgain(ctx, id)
 		if err == nil || ctx.Err() != nil || errors.Is(err, recipes.ErrAuthFailed) || errors.Is(err, recipes.ErrNotContinued) {

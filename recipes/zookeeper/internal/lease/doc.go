@@ -210,5 +210,6 @@
 // Where the answer is unknown, another client may be granted before Done closes. Tokens and guarded
 // writes depend on 13 only, and on transactions that are atomic and in one order, which is published.
 //
-// A sync is written to the log there. So each session with a hold costs ten log entries per timeout.
+// A sync is written to the log there. So each session with a hold costs ten log entries per timeout. A
+// session whose sync is not answered stays at its server, because moving would end it.
 package lease

@@ -231,6 +231,15 @@ func TestAPathIsInspectedOnKeeper(t *testing.T) {
 			must.Do(t, s.Create(t.Context(), fmt.Sprintf("/x/%d", round), nil))
 			want = append(want, int32(round+1))
 		}
+		beat(s)
+		beat(s)
+		must.Do(t, s.Create(t.Context(), "/missing", nil)) // a listing of a missing path has set no watch
+		beat(s)
+		beat(s)
+		synctest.Wait()
+		if want = append(want, 0); fmt.Sprint(children) != fmt.Sprint(want) {
+			t.Errorf("the records have %v children; want %v", children, want)
+		}
 		known(t, srv)
 		must.Do(t, s.Err())
 	})
