@@ -80,7 +80,7 @@ func tableOf(t *testing.T, folders, kinds []string) string {
 			}
 			v.add("contract: "+strings.ReplaceAll(group, "_", " "), action)
 			contract["contract: "+strings.ReplaceAll(group, "_", " ")] = true
-			if action == "skip" {
+			if action == "skip" && kinds != nil { // those of Keeper are a file of their own
 				v.Skipped[strings.ReplaceAll(name[strings.LastIndex(name, "/")+1:], "_", " ")]++
 			}
 		}
