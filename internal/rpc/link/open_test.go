@@ -138,6 +138,9 @@ func TestAnOlderPluginCannotRefuseKeeper(t *testing.T) {
 		ended := make(chan struct{})
 		play(t, c, &scripted{open: func(st leaseStream, r *pb.Resume) error { defer close(ended); return serves(time.Hour)(st, r) }})
 		_, err := c.Open(ctx(t), recipes.SessionConfig{Servers: []string{"server"}, ZooKeeperOnly: true})
+		if err == nil {
+			t.Fatal("opened")
+		}
 		matches(t, err, recipes.ErrUnsupported)
 		<-ended
 	})
