@@ -8,13 +8,14 @@ SHELL       := bash
 GO    ?= go
 SUITE := ./recipes/recipestest
 
-.PHONY: help zookeeper test test-quick quick-units quick-contract quick-seeds test-all test-counts lint build bench bench-peers results proto release suites
+.PHONY: help zookeeper test test-quick quick-units quick-contract quick-seeds test-all test-counts test-contract lint build bench bench-peers results proto release suites
 
 help:
 	@echo 'make test         the tests that a newcomer and CI run: also on a real ZooKeeper, with the race detector for concurrent packages'
 	@echo 'make test-quick   for each edit: gofmt, vet, unit tests, the contract over one transport, 200 seeds; no ZooKeeper, host or binaries'
 	@echo 'make test-all     every test at full length, all with the race detector, 5,000 seeds'
 	@echo 'make test-counts  compares the requests of a handoff, an idle hold and a Take through the plugin with the recorded ones (seconds)'
+	@echo 'make test-contract the contract on servers that run already, in ZKRECIPES_TEST_SERVERS=host:port,host:port; uses one path of its own'
 	@echo 'make lint         gofmt, vet on three systems, staticcheck, actionlint'
 	@echo 'make build        the binaries, into bin/'
 	@echo 'make bench        compares the strategies on a real ZooKeeper by benchstat'
@@ -52,6 +53,11 @@ test-counts:
 	$(GO) test -count=1 -run '^(TestNoStrategyCostsMoreThanRecorded|TestPlantedReadFailsTheGate|TestAHandoffSendsNothingBeforeTheGrant)$$' ./cmd/zkbench
 	$(GO) test -count=1 -run '^TestIdleHoldsCostNoMoreThanRecorded$$' ./recipes/zookeeper/internal/line
 	$(GO) test -count=1 -run '^TestATakeThroughThePluginWritesNoMoreThanRecorded$$' ./host
+
+# On servers with the usual tick of 2 s the tests of lost sessions take longer than on those of make test.
+test-contract:
+	@test -n '$(ZKRECIPES_TEST_SERVERS)' || { echo 'set ZKRECIPES_TEST_SERVERS to the servers, such as zk1:2181,zk2:2181'; exit 2; }
+	@$(GO) test -count=1 -timeout 1h -v -run '^TestContractOnGivenServers$$' $(SUITE) | grep -E '^ *--- (FAIL|SKIP)|_test.go|\.go:[0-9]+: |contract tests:|CONTRACT TESTS|^(ok|FAIL|panic)'
 
 # Without -trimpath, the tests use what it compiles. The checksum shows that the three binaries
 # have the same sources, even without a commit.

@@ -89,6 +89,11 @@ type SessionConfig struct {
 	// provided that all of them have the same; with TLS all servers must have that port.
 	FollowServers bool
 
+	// ZooKeeperOnly makes Open fail with ErrUnsupported if the servers are ClickHouse Keeper, where
+	// less is known about what a lock promises: see docs/servers.md. By default the session
+	// is opened, logs a warning, and names the servers in Stats.Server.
+	ZooKeeperOnly bool
+
 	// ReadsPerSecond bounds the reads and listings that the session sends in a second, and spreads
 	// them evenly. 0 means no bound: then the reads of one call, such as Contenders, are sent in
 	// groups of 128, each when the last one was answered. With a bound, a group has at most the

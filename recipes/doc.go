@@ -46,6 +46,7 @@
 //     has seen is safe from a late holder. [Semaphore] and [SharedLock] say what to do when
 //     several tokens are valid together.
 //   - ZooKeeper refuses Write once the grant is lost, whatever the clocks say.
+//   - On ClickHouse Keeper ([ServerKeeper]), only the last two are known to hold: use them there.
 //
 // # Waiting and cancelling
 //

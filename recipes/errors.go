@@ -25,7 +25,7 @@ var (
 
 	// ErrSessionLost: the session has ended, and with it every grant and every waiting
 	// contender. Open another session. The reasons below (ErrExpired,
-	// ErrDeadline, ErrClosed, ErrPluginLost, ErrAuthFailed) all match it.
+	// ErrDeadline, ErrClosed, ErrPluginLost, ErrAuthFailed, ErrNotContinued) all match it.
 	ErrSessionLost = errors.New("session lost")
 
 	// ErrNotHeld: the grant is no longer held, so the operation that depends on it was not
@@ -122,8 +122,9 @@ var (
 
 	// ErrUnsupported: the plugin is older than this host and does not support the request.
 	// Nothing was changed. Install a newer plugin; its capabilities list what it supports.
-	// Without a plugin this error is never returned.
-	ErrUnsupported = errors.New("not supported by this plugin")
+	// Or the servers are ClickHouse Keeper: then a session cannot be resumed, and
+	// SessionConfig.ZooKeeperOnly refuses to open one. The text says which.
+	ErrUnsupported = errors.New("not supported")
 
 	// ErrOverflow: the sum does not fit into 64 bits. Nothing was changed.
 	ErrOverflow = errors.New("overflow")
@@ -134,8 +135,7 @@ var (
 
 // Reasons why a session was lost. Each matches [ErrSessionLost].
 var (
-	// ErrExpired: the server reported that the session has expired, or answered with
-	// another session.
+	// ErrExpired: the server reported that the session has expired.
 	ErrExpired = fmt.Errorf("%w: expired", ErrSessionLost)
 
 	// ErrDeadline: by the local clock the negotiated timeout, less a twentieth, has passed
@@ -152,6 +152,11 @@ var (
 	// ends, the plugin closes the ZooKeeper session. If the plugin died, the server expires
 	// the session after its timeout.
 	ErrPluginLost = fmt.Errorf("%w: plugin lost", ErrSessionLost)
+
+	// ErrNotContinued: after a lost connection, the server opened another session instead of
+	// continuing this one. ClickHouse Keeper always does. The server keeps this session, and the
+	// znodes of its locks, until its timeout has passed.
+	ErrNotContinued = fmt.Errorf("%w: the server did not continue it", ErrSessionLost)
 
 	// ErrAuthFailed: the server, or Kerberos, refused the credentials. The text says which.
 	ErrAuthFailed = fmt.Errorf("%w: authentication failed", ErrSessionLost)

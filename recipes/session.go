@@ -213,4 +213,18 @@ type Stats struct {
 	Asked int64
 	// ByKind counts requests by operation ("create", "getChildren2", ...).
 	ByKind map[string]int64
+	// Server is the kind of the servers. It is no count. "" means unknown: the plugin is older.
+	Server ServerKind
 }
+
+// ServerKind is what the servers of a session are. A session recognizes it when it is opened,
+// without a request.
+type ServerKind string
+
+const (
+	// ServerZooKeeper is Apache ZooKeeper, or a server that cannot be distinguished from it.
+	ServerZooKeeper ServerKind = "zookeeper"
+	// ServerKeeper is ClickHouse Keeper, which speaks ZooKeeper's protocol and promises less.
+	// docs/servers.md lists what is lost there.
+	ServerKeeper ServerKind = "keeper"
+)

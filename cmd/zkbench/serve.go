@@ -6,6 +6,7 @@ import (
 	"flag"
 	"fmt"
 	"net"
+	"slices"
 	"strings"
 	"sync"
 
@@ -30,7 +31,8 @@ Examples:
 Rules:
 
 	The embedded server behaves as ZooKeeper 3.9.6 and keeps everything in memory.
-	With -like 3.8 it behaves as 3.8.0, and with -like 3.4 as 3.4.13.
+	With -like 3.8 it behaves as 3.8.0, and with -like 3.4 as 3.4.13. With keeper-22.8
+	or keeper-26.8 it plays what is published about ClickHouse Keeper.
 	With -ensemble, real servers run, and their files are removed at the end.
 
 Exit codes:
@@ -45,7 +47,8 @@ func (c command) serveVerb(ctx context.Context, args []string) (err error) {
 	f := flag.NewFlagSet("zkbench serve", flag.ContinueOnError)
 	listen := f.String("listen", "", helptext.Common("`host:port` of the embedded server; by default a free port on loopback"))
 	like := zkserver.Newest
-	f.TextVar(&like, "like", like, helptext.Common(fmt.Sprintf("`release` of ZooKeeper that the embedded server behaves as, one of %v", zkserver.Releases())))
+	all := slices.Concat(zkserver.Releases(), zkserver.Keepers())
+	f.TextVar(&like, "like", like, helptext.Common(fmt.Sprintf("`release` that the embedded server behaves as, one of %v", all)))
 	f.IntVar(&w.Ensemble, "ensemble", 0, helptext.Common("run this `number` of real ZooKeeper servers instead, 1 or 3"))
 	if err := c.parse(f, serveHelp, args); err != nil {
 		return err

@@ -53,6 +53,7 @@ zookeeper {
   max_packet      = 4194304
   max_listing     = 8388608
   follow_servers  = true
+  zookeeper_only  = true
   acl             = "creator"
   auth {
     user          = "backup"
@@ -93,6 +94,7 @@ func TestEverySettingArrives(t *testing.T) {
 		"max_packet":      {zk.MaxPacket, 4194304},
 		"max_listing":     {zk.MaxListing, 8388608},
 		"follow_servers":  {zk.FollowServers, true},
+		"zookeeper_only":  {zk.ZooKeeperOnly, true},
 		"connect_timeout": {zk.ConnectTimeout, 500 * time.Millisecond},
 		"acl":             {zk.ACL[0], recipes.ACL{Permissions: recipes.PermAll, Scheme: "auth"}},
 		"auth":            {*zk.Digest, recipes.Digest{User: "backup", Password: "s3cret"}},
@@ -123,17 +125,18 @@ func TestEnvironmentOverridesTheFile(t *testing.T) {
 		"LOG_LEVEL": "error", "SERVERS": "a:1, b:1", "CHROOT": "/other", "SESSION_TIMEOUT": "1m",
 		"AUTH_USER": "other", "AUTH_PASSWORD_FILE": write(t, filepath.Join(dir, "other"), "0ther\r\n"),
 		"PLUGIN_COMMAND": "/p", "PLUGIN_CHECKSUM": other, "MAX_PACKET": "2097152", "MAX_LISTING": "16777216",
+		"ZOOKEEPER_ONLY": "false",
 	} {
 		t.Setenv("ZKRECIPES_"+name, value)
 	}
 	cfg := must.Get(hostconfig.Load(""))(t)
 	got := fmt.Sprintln(cfg.LogLevel, cfg.ZooKeeper.Servers, cfg.ZooKeeper.Chroot, cfg.ZooKeeper.SessionTimeout,
-		cfg.ZooKeeper.Digest.User, cfg.ZooKeeper.Digest.Password, cfg.Plugin.Path, cfg.Plugin.Checksum, cfg.ZooKeeper.MaxPacket, cfg.ZooKeeper.MaxListing)
-	want := fmt.Sprintln("error", "[a:1 b:1]", "/other", "1m0s", "other", "0ther", "/p", other, 2097152, 16777216)
+		cfg.ZooKeeper.Digest.User, cfg.ZooKeeper.Digest.Password, cfg.Plugin.Path, cfg.Plugin.Checksum, cfg.ZooKeeper.MaxPacket, cfg.ZooKeeper.MaxListing, cfg.ZooKeeper.ZooKeeperOnly)
+	want := fmt.Sprintln("error", "[a:1 b:1]", "/other", "1m0s", "other", "0ther", "/p", other, 2097152, 16777216, false)
 	if got != want {
 		t.Errorf("%s; want %s", got, want)
 	}
-	if cfg.File != path || len(cfg.Variables) != 10 {
+	if cfg.File != path || len(cfg.Variables) != 11 {
 		t.Errorf("read from %s and %v", cfg.File, cfg.Variables)
 	}
 	if cfg.ZooKeeper.TLS == nil || cfg.Plugin.Dir == "" {

@@ -11,6 +11,8 @@
 //	  connect_timeout = "2s"
 //	  max_packet      = 1048575      # bytes, jute.maxbuffer of the servers; ZKRECIPES_MAX_PACKET
 //	  max_listing     = 67108864     # bytes of the longest listing; ZKRECIPES_MAX_LISTING
+//	  follow_servers  = false        # true: use the members in /zookeeper/config
+//	  zookeeper_only  = false        # true: refuse ClickHouse Keeper; ZKRECIPES_ZOOKEEPER_ONLY
 //	  acl             = "creator"    # or "world", the default
 //
 //	  auth {                         # the digest scheme

@@ -61,6 +61,12 @@ var overrides = []struct {
 		_, err = recipes.SessionConfig{Servers: anyServer, MaxListing: cfg.ZooKeeper.MaxListing}.Normalize()
 		return err
 	}},
+	{"ZKRECIPES_ZOOKEEPER_ONLY", func(cfg *Config, v string) (err error) {
+		if cfg.ZooKeeper.ZooKeeperOnly, err = strconv.ParseBool(v); err != nil {
+			err = fmt.Errorf("expected true or false, not %q", v)
+		}
+		return err
+	}},
 	{"ZKRECIPES_AUTH_USER", func(cfg *Config, v string) error {
 		digest(cfg).User = v
 		return nil

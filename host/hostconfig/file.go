@@ -36,6 +36,7 @@ type (
 		MaxPacket      *hcl.Attribute `hcl:"max_packet,optional"`
 		MaxListing     *hcl.Attribute `hcl:"max_listing,optional"`
 		FollowServers  *hcl.Attribute `hcl:"follow_servers,optional"`
+		ZooKeeperOnly  *hcl.Attribute `hcl:"zookeeper_only,optional"`
 		ACL            *hcl.Attribute `hcl:"acl,optional"`
 		Auth           *authBlock     `hcl:"auth,block"`
 		SASL           *saslBlock     `hcl:"sasl,block"`
@@ -154,6 +155,7 @@ func (r *reader) zookeeper(b *zookeeperBlock) {
 		r.check(b.MaxListing, recipes.SessionConfig{Servers: anyServer, MaxListing: zk.MaxListing})
 	}
 	decode(r, b.FollowServers, "true or false", &zk.FollowServers)
+	decode(r, b.ZooKeeperOnly, "true or false", &zk.ZooKeeperOnly)
 	if b.Auth != nil {
 		r.auth(b.Auth)
 	}

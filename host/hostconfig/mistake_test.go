@@ -96,6 +96,7 @@ func TestMistakesInVariables(t *testing.T) {
 		{"MAX_PACKET", "1MB", "ZKRECIPES_MAX_PACKET"},
 		{"MAX_LISTING", "1MB", "ZKRECIPES_MAX_LISTING"},
 		{"MAX_LISTING", "1", "MaxListing is 1 bytes"},
+		{"ZOOKEEPER_ONLY", "perhaps", "expected true or false"},
 		{"PLUGIN_CHECKSUM", "abcd", "ZKRECIPES_PLUGIN_CHECKSUM"},
 		{"AUTH_USER", "a:b", ""},
 		{"AUTH_USER", "backup", `user "backup" has no password: set ZKRECIPES_AUTH_PASSWORD_FILE`},

@@ -174,6 +174,7 @@ var reasons = []struct {
 	{recipes.ErrClosed, "SESSION_CLOSED"},
 	{recipes.ErrPluginLost, "PLUGIN_LOST"},
 	{recipes.ErrAuthFailed, "AUTH_FAILED"},
+	{recipes.ErrNotContinued, "SESSION_NOT_CONTINUED"},
 	{recipes.ErrRevoked, "REVOKED"},
 	{recipes.ErrRemoved, "REMOVED"},
 	{recipes.ErrReleased, "RELEASED"},
@@ -184,7 +185,7 @@ var reasons = []struct {
 // The losses that are reported as 0 before they happen. A rate over a counter that begins with 1
 // does not see that one.
 var (
-	sessionLosses = []string{"SESSION_EXPIRED", "SESSION_DEADLINE", "PLUGIN_LOST", "AUTH_FAILED", "SESSION_LOST"}
+	sessionLosses = []string{"SESSION_EXPIRED", "SESSION_DEADLINE", "PLUGIN_LOST", "AUTH_FAILED", "SESSION_NOT_CONTINUED", "SESSION_LOST"}
 	holdLosses    = append([]string{"REVOKED", "REMOVED", "NOT_HELD"}, sessionLosses...)
 )
 

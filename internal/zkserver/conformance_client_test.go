@@ -23,6 +23,7 @@ type rawClient struct {
 	password []byte
 	timeout  int32
 	xid      int32
+	protocol int32
 	pending  []sent // requests without a reply, in order
 	refused  bool   // the last request was not implemented
 }
@@ -140,6 +141,7 @@ type connectOptions struct {
 	password []byte
 	lastZxid int64
 	old      bool // a client from before read-only mode
+	keeper   bool // the server does not answer the field of that mode
 }
 
 func dial(name, addr string, o connectOptions) (*rawClient, error) {
@@ -173,9 +175,8 @@ func handshake(name string, nc net.Conn, o connectOptions) (*rawClient, error) {
 		return nil, err
 	}
 	r := reader{body}
-	r.i32()
-	c.timeout, c.session, c.password = r.i32(), r.i64(), r.blob()
-	if want := 1; o.old && len(r.b) != 0 || !o.old && len(r.b) != want {
+	c.protocol, c.timeout, c.session, c.password = r.i32(), r.i32(), r.i64(), r.blob()
+	if bare := o.old || o.keeper; bare && len(r.b) != 0 || !bare && len(r.b) != 1 {
 		return nil, fmt.Errorf("connect reply has %d bytes left", len(r.b))
 	}
 	return c, nil

@@ -144,34 +144,49 @@ func (c *conn) handshake(body []byte) error {
 		return net.ErrClosed
 	}
 	defer s.mu.Unlock()
-	if c.behind() && !c.follower.late {
-		// Only the leader creates and revalidates sessions.
-		return errors.New("zkserver: the follower does not reach its leader")
+	if c.behind() && (!c.follower.late || s.profile.fresh) { // only the leader creates and revalidates sessions
+		return c.refuse(r)
 	}
-	if r.lastZxid > c.known().zxid {
+	if r.lastZxid > c.known().zxid && !s.profile.fresh {
 		return errors.New("zkserver: client has seen a later transaction than this server")
 	}
 	sess := s.open(c, r)
-	e := jute.Encoder{Bytes: make([]byte, 4, 64)}
-	e.Int32(0)
 	if sess == nil {
-		e.Int32(0)
-		e.Int64(0)
-		e.Buffer(make([]byte, 16))
-	} else {
-		c.sess = sess
-		e.Int32(int32(sess.timeout / time.Millisecond))
-		e.Int64(sess.id)
-		e.Buffer(s.password(sess.id))
+		c.greet(r, 0, 0, 0, make([]byte, 16))
+		c.finish()
+		return errFinished
 	}
-	if r.hasRO {
+	c.sess = sess
+	c.greet(r, 0, sess.timeout, sess.id, s.password(sess.id))
+	return nil
+}
+
+// refuse ends a connection to a server that cannot open a session. Keeper tells its own
+// clients by a protocol version, and gives the session -1.
+func (c *conn) refuse(r connectRequest) error {
+	if !c.srv.profile.fresh {
+		return errors.New("zkserver: the follower does not reach its leader")
+	}
+	c.greet(r, 42, c.srv.bound(r.timeout), -1, nil)
+	c.finish()
+	return errFinished
+}
+
+// greet answers the connect request. A server whose sessions cannot be resumed has no
+// passwords, and no mode that only reads.
+func (c *conn) greet(r connectRequest, protocol int32, timeout time.Duration, id int64, password []byte) {
+	fresh := c.srv.profile.fresh
+	if fresh {
+		password = make([]byte, 16)
+	}
+	e := jute.Encoder{Bytes: make([]byte, 4, 64)}
+	e.Int32(protocol)
+	e.Int32(int32(timeout / time.Millisecond))
+	e.Int64(id)
+	e.Buffer(password)
+	if r.hasRO && !fresh {
 		e.Bool(false)
 	}
 	binary.BigEndian.PutUint32(e.Bytes, uint32(len(e.Bytes)-4))
 	c.send(e.Bytes)
-	if sess == nil {
-		c.finish()
-		return errFinished
-	}
-	return nil
 }

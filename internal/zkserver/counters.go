@@ -132,9 +132,16 @@ func (s *Server) word(w string) (string, bool) {
 	}
 }
 
+// version is the version that srvr and mntr report.
+func (s *Server) version() string { return s.profile.version + "-zkrecipes-embedded" }
+
 func (s *Server) srvr() string {
 	var b strings.Builder
-	fmt.Fprintf(&b, "Zookeeper version: %s\n", s.cfg.Like.version())
+	if s.profile.keeper {
+		fmt.Fprintf(&b, "ClickHouse Keeper version: v%s\n", s.version())
+	} else {
+		fmt.Fprintf(&b, "Zookeeper version: %s\n", s.version())
+	}
 	fmt.Fprintf(&b, "Latency min/avg/max: 0/0.0/0\n")
 	fmt.Fprintf(&b, "Received: %d\n", s.traffic.received.Load())
 	fmt.Fprintf(&b, "Sent: %d\n", s.traffic.sent.Load())
@@ -159,7 +166,7 @@ func (s *Server) mntr() string {
 	}
 	var b strings.Builder
 	line := func(key string, value any) { fmt.Fprintf(&b, "zk_%s\t%v\n", key, value) }
-	line("version", s.cfg.Like.version())
+	line("version", s.version())
 	line("server_state", "standalone")
 	line("ephemerals_count", ephemerals)
 	line("num_alive_connections", len(s.conns))
@@ -172,7 +179,11 @@ func (s *Server) mntr() string {
 	line("packets_received", s.traffic.received.Load())
 	line("watch_count", s.dataWatches.n+s.childWatches.n)
 	line("approximate_data_size", bytes)
-	if s.cfg.Like > Release34 {
+	switch {
+	case s.profile.keeper:
+		line("key_arena_size", 0)
+		line("latest_snapshot_size", 0)
+	case s.profile.answers > Release34:
 		line("global_sessions", len(s.sessions))
 		line("local_sessions", 0)
 		line("bytes_received_count", s.traffic.in.Load())

@@ -28,7 +28,7 @@ func (c *conn) receive(body []byte) error {
 	c.touch() // each packet keeps the session alive, even if a fault follows
 	s.mu.Unlock()
 
-	call, err := decodeOperation(op, d.Bytes, s.cfg.Like)
+	call, err := decodeOperation(op, d.Bytes, s.profile)
 	s.enqueue(task{c: c, xid: xid, call: call, bad: err != nil})
 	if c.finishing() {
 		return errFinished
@@ -104,13 +104,17 @@ func (s *Server) run(t task, f Fault) {
 	}
 	defer s.mu.Unlock()
 	c := t.c
-	if c.sess.ended && !(c.behind() && !t.call.op.forLeader()) || c.finishing() {
+	forLeader := s.profile.forLeader(t.call.op)
+	if c.sess.ended && !(c.behind() && !forLeader) || c.finishing() {
 		return // a follower that is cut off answers, and does not see that the session ended
 	}
-	if t.call.op.forLeader() && c.moves != c.sess.moves {
+	if forLeader && c.moves != c.sess.moves {
 		// SessionMovedException: the session has moved to another server. If it has come back, the
 		// request is too late too: a follower sends the leader its requests and moves in order.
 		return
+	}
+	if forLeader && c.follower != nil && len(s.profile.logged) > 0 {
+		c.sess.touch()
 	}
 	switch {
 	case f.ExpireBefore:
@@ -137,6 +141,13 @@ func (s *Server) run(t task, f Fault) {
 // in the order of execution.
 func (s *Server) execute(t task, throttle bool) {
 	s.count(t.call.op)
+	if s.profile.silent && (t.bad || !s.profile.supports(t.call.op)) {
+		t.c.finish()
+		return
+	}
+	if slices.Contains(s.profile.logged, t.call.op) {
+		s.tree.zxid++
+	}
 	f := newFrame()
 	var result code
 	switch op := t.call.op; {
@@ -148,7 +159,7 @@ func (s *Server) execute(t task, throttle bool) {
 		return
 	case op == OpCloseSession:
 		s.end(t.c.sess)
-	case !s.supports(op):
+	case !s.profile.supports(op):
 		result = codeUnimplemented
 	case t.bad && !op.writes():
 		result = codeMarshalling
@@ -157,13 +168,15 @@ func (s *Server) execute(t task, throttle bool) {
 	default:
 		result = s.read(t, f)
 	}
-	if result == codeUnimplemented && !s.supports(t.call.op) {
+	if result == codeUnimplemented && !s.profile.supports(t.call.op) {
 		// ZooKeeper also closes the connection.
 		t.c.send(seal(f, t.xid, -1, result))
 		t.c.finish()
 		return
 	}
-	t.c.send(seal(f, t.xid, t.c.known().zxid, result))
+	if t.call.op != OpCloseSession || !s.profile.silent {
+		t.c.send(seal(f, t.xid, t.c.known().zxid, result))
+	}
 	if t.call.op == OpCloseSession {
 		s.detach(t.c).finish()
 	}
@@ -172,13 +185,6 @@ func (s *Server) execute(t task, throttle bool) {
 func known(op Op) bool {
 	_, ok := opNames[op]
 	return ok
-}
-
-// supports reports whether the configured release has this request type. 3.4 has the types up
-// to multi, and those from auth to sasl. A check is only a part of a multi.
-func (s *Server) supports(op Op) bool {
-	const sasl = 102
-	return known(op) && op != OpCheck && (s.cfg.Like > Release34 || op <= OpMulti || op >= OpAuth && op <= sasl)
 }
 
 // authenticate adds an identity to the connection, or closes the connection.

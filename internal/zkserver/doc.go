@@ -1,7 +1,7 @@
 // Package zkserver is an in-process ZooKeeper server. It behaves as a standalone Apache
-// ZooKeeper 3.9.6, 3.8.0 or 3.4.13 ([Config.Like]) and reports that version. It speaks
-// ZooKeeper's client protocol over any [net.Conn], so clients in every language can use
-// it.
+// ZooKeeper 3.9.6, 3.8.0 or 3.4.13 ([Config.Like]) and reports that version. It also plays
+// ClickHouse Keeper. It speaks ZooKeeper's client protocol over any [net.Conn], so clients
+// in every language can use it.
 //
 // It has two uses. A newcomer can run the recipes without installing Java. And a test can
 // inject faults that a real server does not produce on request. The server loses a reply
@@ -37,6 +37,27 @@
 //     answered like unknown ones: Unimplemented, and the connection is closed.
 //   - Replies to authentication requests are in the order of the requests.
 //     ZooKeeper may send one before the replies to earlier requests.
+//
+// # ClickHouse Keeper
+//
+// [Keeper22] and [Keeper26] play what the sources, issues and pull requests of ClickHouse
+// say. No Keeper was compared. What they do otherwise than ZooKeeper is the data of a profile
+// (profile.go):
+//
+//   - Session ids are 1, 2, 3 and so on. A handshake with an id gives a new session. The old
+//     one lives on until its timeout.
+//   - A close, an unsupported request and one that cannot be decoded get no reply. The
+//     connection ends. Only the close ends the session.
+//   - Pings, syncs and authentication are entries of the log: each uses a transaction id, and a
+//     follower forwards them. Reads that a follower answers do not extend the session.
+//   - A server that cannot open a session answers with protocol version 42 and session -1.
+//   - The parent's cversion counts sets of its children, and its pzxid no deletions.
+//   - The creation of a sequential znode fires the data watch of the path without a number.
+//   - Clients can read the directory /keeper, but cannot change it.
+//
+// Missing are the requests that only Keeper has (500 and above) and multiRead, whose errors
+// have a format of their own; so their feature flags are off. Access lists are checked as in
+// ZooKeeper. Sessions expire at their timeout, not at the next of Keeper's rounds.
 //
 // # Use
 //

@@ -183,12 +183,14 @@ func (c *conn) pipeline() *queue {
 	return q
 }
 
-// touch extends the session of a connection, for a follower at its next report.
+// touch extends the session of a connection, for a follower at its next report. If the server
+// logs pings, a follower has nothing to report: what it forwards extends the session.
 func (c *conn) touch() {
-	if c.follower != nil {
-		c.follower.heard[c.sess] = struct{}{}
-	} else {
+	switch {
+	case c.follower == nil:
 		c.sess.touch()
+	case len(c.srv.profile.logged) == 0:
+		c.follower.heard[c.sess] = struct{}{}
 	}
 }
 
@@ -208,7 +210,7 @@ func (c *conn) later(deliver func()) {
 // waits returns the channel that a request must wait for, or nil. A request for the leader
 // waits while the follower is cut off.
 func (c *conn) waits(op Op) <-chan struct{} {
-	if !op.forLeader() {
+	if !c.srv.profile.forLeader(op) {
 		return nil
 	}
 	c.srv.mu.Lock()
@@ -220,7 +222,9 @@ func (c *conn) waits(op Op) <-chan struct{} {
 }
 
 // forLeader reports whether a follower forwards such requests to the leader.
-func (op Op) forLeader() bool { return op.writes() || op == OpSync || op == OpCloseSession }
+func (p *profile) forLeader(op Op) bool {
+	return op.writes() || op == OpSync || op == OpCloseSession || slices.Contains(p.logged, op)
+}
 
 // pollFollowers makes those followers report whose poll is due. It returns the time of the next
 // poll, or the zero time if there is no follower.

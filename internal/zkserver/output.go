@@ -135,7 +135,7 @@ const noZxid = -1
 // of the transaction that fired the watch.
 func (c *conn) sendEvent(e eventType, path string, zxid int64) {
 	const connected = 3
-	if c.srv.cfg.Like < Release39 {
+	if c.srv.profile.answers < Release39 {
 		zxid = noZxid
 	}
 	f := newFrame()

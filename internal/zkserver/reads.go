@@ -54,7 +54,7 @@ func (s *Server) exists(t task, f *jute.Encoder) code {
 		return codeBadArguments
 	}
 	n := t.c.known().get(path)
-	if n != nil && s.cfg.Like >= Release39 && !allowed(n.acl, permRead, t.c.who) {
+	if n != nil && s.profile.answers >= Release39 && !allowed(n.acl, permRead, t.c.who) {
 		return codeNoAuth
 	}
 	if t.call.watch {
@@ -183,7 +183,7 @@ func (s *Server) findWatches(t task) code {
 		kindChildren: watchStandard, kindData: watchStandard, kindAny: watchAny,
 		kindPersistent: watchPersistent, kindRecursive: watchRecursive,
 	}[t.call.kind]
-	if s.cfg.Like < Release39 {
+	if s.profile.answers < Release39 {
 		modes = watchAny
 		if t.call.kind < kindChildren || t.call.kind > kindAny {
 			modes = 0

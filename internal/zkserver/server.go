@@ -18,6 +18,7 @@ import (
 // time.
 type Server struct {
 	cfg     Config
+	profile *profile
 	secret  []byte
 	started time.Time
 	done    chan struct{} // closed by Close
@@ -49,21 +50,21 @@ type Server struct {
 // connection.
 func New(cfg Config) *Server {
 	cfg = cfg.withDefaults()
+	p := cfg.Like.profile()
 	now := time.Now()
 	secret := make([]byte, 32)
 	_, _ = rand.Read(secret) // its documentation says that it never fails
 	return &Server{
-		cfg:     cfg,
-		secret:  secret,
-		started: now,
-		done:    make(chan struct{}),
-		wake:    make(chan struct{}, 1),
-		conns:   make(map[*conn]struct{}),
-		// As in ZooKeeper, an id is the number of the server, then time, then a
-		// counter. So the ids of an earlier server are not repeated.
-		nextSession:  1<<56 | (now.UnixMilli()<<24)>>8&(1<<56-1),
+		cfg:          cfg,
+		profile:      p,
+		secret:       secret,
+		started:      now,
+		done:         make(chan struct{}),
+		wake:         make(chan struct{}, 1),
+		conns:        make(map[*conn]struct{}),
+		nextSession:  p.firstSession(now),
 		sessions:     make(map[int64]*session),
-		tree:         newTree(cfg.Like),
+		tree:         newTree(p),
 		dataWatches:  newWatchTable(),
 		childWatches: newWatchTable(),
 		counters:     Counters{Requests: make(map[Op]int64)},

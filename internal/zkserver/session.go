@@ -43,9 +43,9 @@ func (s *Server) password(id int64) []byte {
 // open creates or resumes the session of a connection. It returns nil if the session to
 // resume has ended or the password is wrong.
 func (s *Server) open(c *conn, r connectRequest) *session {
-	timeout := min(max(time.Duration(r.timeout)*time.Millisecond, s.cfg.MinSessionTimeout), s.cfg.MaxSessionTimeout)
+	timeout := s.bound(r.timeout)
 	var sess *session
-	if r.sessionID == 0 {
+	if r.sessionID == 0 || s.profile.fresh {
 		s.nextSession++
 		s.tree.zxid++
 		sess = &session{id: s.nextSession}
@@ -67,6 +67,11 @@ func (s *Server) open(c *conn, r connectRequest) *session {
 	sess.touch()
 	s.wakeExpiry()
 	return sess
+}
+
+// bound returns the timeout of a session for which a client requests some milliseconds.
+func (s *Server) bound(requested int32) time.Duration {
+	return min(max(time.Duration(requested)*time.Millisecond, s.cfg.MinSessionTimeout), s.cfg.MaxSessionTimeout)
 }
 
 func (x *session) touch() { x.deadline = time.Now().Add(x.timeout) }

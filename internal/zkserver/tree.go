@@ -50,15 +50,6 @@ func splitPath(path string) (parent, name string, ok bool) {
 	return path[:i], path[i+1:], true
 }
 
-// undeletable reports whether path is a znode that ZooKeeper creates for itself.
-func undeletable(path string, like Release) bool {
-	switch path {
-	case "/", "/zookeeper", "/zookeeper/quota":
-		return true
-	}
-	return path == "/zookeeper/config" && like > Release34
-}
-
 // names is a set of names with a repeatable order: the order of insertion, except that
 // the last name moves into the gap of a removed one. A map would iterate in a different
 // order on each run, and a simulation could not be repeated.
@@ -128,6 +119,9 @@ type znode struct {
 	ctime, mtime                int64
 	version, cversion, aversion int32
 	owner                       int64
+
+	childSets  int32 // see [profile]
+	showsOwner bool
 }
 
 func (n *znode) stat() Stat {
@@ -136,11 +130,11 @@ func (n *znode) stat() Stat {
 		Czxid: n.czxid, Mzxid: n.mzxid, Pzxid: n.pzxid,
 		Ctime: n.ctime, Mtime: n.mtime,
 		Version: n.version, Aversion: n.aversion,
-		Cversion:    n.cversion*2 - kids,
+		Cversion:    n.cversion*2 - kids + n.childSets,
 		DataLength:  int32(len(n.data)),
 		NumChildren: kids,
 	}
-	if n.isEphemeral() {
+	if n.isEphemeral() || n.showsOwner {
 		s.EphemeralOwner = n.owner
 	}
 	return s
@@ -163,19 +157,13 @@ type tree struct {
 	reapable   names            // paths of container and TTL znodes
 }
 
-func newTree(like Release) *tree {
+func newTree(p *profile) *tree {
 	t := &tree{nodes: make(map[string]*znode), ephemerals: make(map[int64]*names)}
-	root := &znode{data: []byte{}, acl: openACL}
-	root.children.add("zookeeper")
-	system := &znode{data: []byte{}, acl: openACL}
-	system.children.add("quota")
-	t.nodes["/"] = root
-	t.nodes["/zookeeper"] = system
-	if like > Release34 {
-		system.children.add("config")
-		t.nodes["/zookeeper/config"] = &znode{data: []byte{}, acl: readOnlyACL, aversion: -1}
+	t.nodes["/"] = &znode{data: []byte{}, acl: openACL}
+	for _, n := range p.system {
+		parent, name, _ := splitPath(n.Path)
+		t.put(parent, n.Path, name, &znode{data: append([]byte{}, n.Data...), acl: n.ACL, aversion: n.Stat.Aversion})
 	}
-	t.nodes["/zookeeper/quota"] = &znode{data: []byte{}, acl: openACL}
 	return t
 }
 

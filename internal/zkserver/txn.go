@@ -44,6 +44,7 @@ func (t *txn) add(path string, data []byte, acl []ACL, owner int64) *znode {
 		data: data, acl: acl, owner: owner,
 		czxid: t.zxid, mzxid: t.zxid, pzxid: t.zxid,
 		ctime: t.time, mtime: t.time,
+		showsOwner: owner == ownerContainer && t.srv.profile.showsContainers,
 	}
 	cversion, pzxid := parent.cversion, parent.pzxid
 	parent.cversion++
@@ -53,7 +54,7 @@ func (t *txn) add(path string, data []byte, acl []ACL, owner int64) *znode {
 		tree.take(parentPath, path, name, n)
 		parent.cversion, parent.pzxid = cversion, pzxid
 	})
-	t.changes = append(t.changes, change{eventCreated, path, acl, parent.acl})
+	t.changes = append(t.changes, change{eventCreated, path, path, acl, parent.acl})
 	return n
 }
 
@@ -63,13 +64,15 @@ func (t *txn) remove(path string) {
 	parentPath, name, _ := splitPath(path)
 	n, parent := tree.get(path), tree.get(parentPath)
 	pzxid := parent.pzxid
-	parent.pzxid = t.zxid
+	if !t.srv.profile.childSets {
+		parent.pzxid = t.zxid
+	}
 	tree.take(parentPath, path, name, n)
 	t.undo = append(t.undo, func() {
 		tree.put(parentPath, path, name, n)
 		parent.pzxid = pzxid
 	})
-	t.changes = append(t.changes, change{eventDeleted, path, n.acl, parent.acl})
+	t.changes = append(t.changes, change{eventDeleted, path, path, n.acl, parent.acl})
 }
 
 // set replaces the data of a znode.
@@ -79,7 +82,12 @@ func (t *txn) set(path string, n *znode, data []byte) {
 	t.undo = append(t.undo, func() {
 		n.data, n.version, n.mtime, n.mzxid = old.data, old.version, old.mtime, old.mzxid
 	})
-	t.changes = append(t.changes, change{event: eventDataChanged, path: path, acl: n.acl})
+	if t.srv.profile.childSets && path != "/" {
+		parent := t.srv.tree.get(parentOf(path))
+		parent.childSets++
+		t.undo = append(t.undo, func() { parent.childSets-- })
+	}
+	t.changes = append(t.changes, change{event: eventDataChanged, path: path, watched: path, acl: n.acl})
 }
 
 // multi executes all parts or none. The code of the reply is 0 in both cases. Each part

@@ -44,7 +44,7 @@ func (w *watchTable) add(path string, c *conn, mode watchMode) {
 	if c.gone {
 		return // the request was held back until its connection had ended
 	}
-	if c.srv.cfg.Like >= Release39 {
+	if c.srv.profile.answers >= Release39 {
 		mode |= w.byPath[path][c]
 	}
 	w.remove(path, c, watchAny)
@@ -68,7 +68,7 @@ func (w *watchTable) add(path string, c *conn, mode watchMode) {
 
 // has answers checkWatches. Before 3.9, ZooKeeper does not check whose watch it is.
 func (w *watchTable) has(path string, c *conn, modes watchMode) bool {
-	if c.srv.cfg.Like < Release39 {
+	if c.srv.profile.answers < Release39 {
 		return len(w.byPath[path]) > 0
 	}
 	return w.byPath[path][c]&modes != 0
@@ -112,7 +112,7 @@ func (w *watchTable) drop(c *conn) {
 func (w *watchTable) trigger(path string, e eventType, zxid int64, acl []ACL, notified map[*conn]struct{}) map[*conn]struct{} {
 	found := w.fire(path, e)
 	for c := range found {
-		if _, ok := notified[c]; !ok && (c.srv.cfg.Like == Release34 || allowed(acl, permRead, c.who)) {
+		if _, ok := notified[c]; !ok && (c.srv.profile.unchecked || allowed(acl, permRead, c.who)) {
 			c.sendEvent(e, path, zxid)
 		}
 	}
@@ -157,7 +157,8 @@ func parentOf(path string) string {
 type change struct {
 	event     eventType
 	path      string
-	acl       []ACL // of the znode, which may be deleted
+	watched   string // whose data watch fires: the path, or that which was requested
+	acl       []ACL  // of the znode, which may be deleted
 	parentACL []ACL
 }
 
@@ -166,7 +167,7 @@ type change struct {
 // of a deleted znode gets one event. A client that may not read the znode gets no event,
 // but its watch is deleted (since the fix of CVE-2024-23944, which Debian's 3.8.0 has).
 func (s *Server) announce(ch change, zxid int64) {
-	notified := s.dataWatches.trigger(ch.path, ch.event, zxid, ch.acl, nil)
+	notified := s.dataWatches.trigger(ch.watched, ch.event, zxid, ch.acl, nil)
 	if ch.event == eventDataChanged {
 		return
 	}
@@ -182,7 +183,7 @@ func (s *Server) announce(ch change, zxid int64) {
 // client may not read; earlier versions do.
 func (s *Server) rearm(c *conn, w watchList) {
 	fire := func(e eventType, path string) {
-		if n := s.tree.get(path); n == nil || s.cfg.Like < Release39 || allowed(n.acl, permRead, c.who) {
+		if n := s.tree.get(path); n == nil || s.profile.answers < Release39 || allowed(n.acl, permRead, c.who) {
 			c.sendEvent(e, path, noZxid)
 		}
 	}

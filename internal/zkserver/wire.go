@@ -2,6 +2,7 @@ package zkserver
 
 import (
 	"encoding/binary"
+	"slices"
 	"strconv"
 
 	"github.com/zkrecipes/zkrecipes/internal/jute"
@@ -125,12 +126,12 @@ func decodeWatches(d *jute.Decoder) watchList {
 
 // decodeOperation reads the body of a request. On an error, ZooKeeper answers with
 // MarshallingError. For an unknown request type it returns an operation without fields.
-func decodeOperation(op Op, body []byte, like Release) (operation, error) {
+func decodeOperation(op Op, body []byte, p *profile) (operation, error) {
 	d := &jute.Decoder{Bytes: body}
 	o := operation{op: op, ttl: -1}
 	switch op {
 	case OpMulti, OpMultiRead:
-		o.parts = decodeParts(d, op == OpMulti, like)
+		o.parts = decodeParts(d, op == OpMulti, p)
 	case OpAuth:
 		d.Int32()
 		o.scheme, o.data = d.String(), d.Buffer()
@@ -140,7 +141,7 @@ func decodeOperation(op Op, body []byte, like Release) (operation, error) {
 		o.watches = decodeWatches(d)
 		o.watches.persistent, o.watches.recursive = d.Strings(), d.Strings()
 	default:
-		decodeSimple(d, &o, like)
+		decodeSimple(d, &o, p.answers)
 	}
 	return o, d.Err
 }
@@ -171,8 +172,8 @@ func decodeSimple(d *jute.Decoder, o *operation, like Release) {
 }
 
 // decodeParts reads pairs of header and record, up to the header that says done. All parts
-// must be writes, or all reads. 3.4 accepts only one kind of create.
-func decodeParts(d *jute.Decoder, writes bool, like Release) []operation {
+// must be writes, or all reads, and the release must accept them.
+func decodeParts(d *jute.Decoder, writes bool, p *profile) []operation {
 	var parts []operation
 	for {
 		op, done, _ := d.MultiHeader() // only replies use the code
@@ -180,19 +181,12 @@ func decodeParts(d *jute.Decoder, writes bool, like Release) []operation {
 		if done || d.Err != nil {
 			return parts
 		}
-		switch part.op {
-		case OpCreate, OpCreate2, OpCreateContainer, OpCreateTTL, OpDelete, OpSetData, OpCheck,
-			OpGetData, OpGetChildren:
-			decodeSimple(d, &part, like)
-		default:
+		if !slices.Contains(p.parts, part.op) || part.op.writes() != writes {
 			d.Fail()
 		}
-		newer := part.op == OpCreate2 || part.op == OpCreateContainer || part.op == OpCreateTTL
-		if part.op.writes() != writes || newer && like == Release34 {
-			d.Fail()
-		}
-		if like > Release34 {
-			part.asPart(d, like)
+		decodeSimple(d, &part, p.answers)
+		if p.answers > Release34 && !p.keeper {
+			part.asPart(d, p.answers)
 		}
 		parts = append(parts, part)
 	}

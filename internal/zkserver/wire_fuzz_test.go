@@ -27,8 +27,8 @@ func FuzzDecodeOperation(f *testing.F) {
 	f.Add(int32(OpSetACL), []byte{0, 0, 0, 1, '/', 0x7f, 0xff, 0xff, 0xff})
 	f.Add(int32(OpGetData), []byte{0xff, 0xff, 0xff, 0xff})
 	f.Fuzz(func(t *testing.T, op int32, body []byte) {
-		for _, like := range Releases() {
-			o, err := decodeOperation(Op(op), body, like)
+		for like, p := range profiles {
+			o, err := decodeOperation(Op(op), body, p)
 			if err != nil {
 				continue
 			}

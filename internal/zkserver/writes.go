@@ -8,7 +8,7 @@ import (
 
 // write executes a request that uses a transaction id, and appends the body of its reply.
 func (s *Server) write(t task, f *jute.Encoder) code {
-	if t.bad && s.cfg.Like >= Release39 && t.call.op != OpMulti {
+	if t.bad && s.profile.answers >= Release39 && t.call.op != OpMulti {
 		return codeMarshalling // before it gets a transaction id
 	}
 	txn := s.newTxn()
@@ -50,6 +50,9 @@ func (r result) encode(f *jute.Encoder, op Op) {
 // apply makes the change of one write, alone or as part of a multi. It makes the checks in
 // ZooKeeper's order, because a client sees only the first failure.
 func (s *Server) apply(t *txn, c *conn, o operation) (result, code) {
+	if s.profile.reserved(o.path) {
+		return result{}, codeBadArguments
+	}
 	switch o.op {
 	case OpCreate, OpCreate2, OpCreateContainer, OpCreateTTL:
 		return s.create(t, c, o)
@@ -76,7 +79,7 @@ const (
 
 func (s *Server) create(t *txn, c *conn, o operation) (result, code) {
 	owner, bad := s.ownerOf(c, o)
-	if bad != codeOK && s.cfg.Like > Release34 { // 3.4 checks the parent first
+	if bad != codeOK && s.profile.answers > Release34 { // 3.4 checks the parent first
 		return result{}, bad
 	}
 	path := o.path
@@ -84,7 +87,7 @@ func (s *Server) create(t *txn, c *conn, o operation) (result, code) {
 	if !ok {
 		return result{}, codeBadArguments
 	}
-	acl, ok := resolve(o.acl, c.who, s.cfg.Like)
+	acl, ok := resolve(o.acl, c.who, s.profile.answers)
 	if !ok {
 		return result{}, codeInvalidACL
 	}
@@ -109,6 +112,9 @@ func (s *Server) create(t *txn, c *conn, o operation) (result, code) {
 		return result{}, codeNoChildrenForEph
 	}
 	n := t.add(path, o.data, acl, owner)
+	if s.profile.asked {
+		t.changes[len(t.changes)-1].watched = o.path
+	}
 	return result{path, n.stat()}, codeOK
 }
 
@@ -118,7 +124,7 @@ func (s *Server) create(t *txn, c *conn, o operation) (result, code) {
 func (s *Server) ownerOf(c *conn, o operation) (int64, code) {
 	ttlMode := o.flags == flagTTL || o.flags == flagTTLSeq
 	switch {
-	case o.flags < 0 || o.flags > flagTTLSeq || s.cfg.Like == Release34 && o.flags >= flagContainer:
+	case o.flags < 0 || o.flags > flagTTLSeq || s.profile.answers == Release34 && o.flags >= flagContainer:
 		return 0, codeBadArguments
 	case ttlMode && (o.ttl <= 0 || o.ttl > maxTTL), !ttlMode && o.ttl >= 0:
 		return 0, codeBadArguments
@@ -136,12 +142,12 @@ func (s *Server) ownerOf(c *conn, o operation) (int64, code) {
 
 func (s *Server) delete(t *txn, c *conn, o operation) code {
 	parentPath, _, ok := splitPath(o.path)
-	if !ok || undeletable(o.path, s.cfg.Like) {
+	if !ok || s.profile.undeletable(o.path) {
 		return codeBadArguments
 	}
 	parent, n := s.tree.get(parentPath), s.tree.get(o.path)
 	switch {
-	case parent == nil, n == nil && s.cfg.Like == Release34:
+	case parent == nil, n == nil && s.profile.answers == Release34:
 		return codeNoNode
 	case !allowed(parent.acl, permDelete, c.who):
 		return codeNoAuth
@@ -187,7 +193,7 @@ func (s *Server) setACL(c *conn, o operation) (result, code) {
 	if !validPath(o.path) {
 		return result{}, codeBadArguments
 	}
-	acl, ok := resolve(o.acl, c.who, s.cfg.Like)
+	acl, ok := resolve(o.acl, c.who, s.profile.answers)
 	if !ok {
 		return result{}, codeInvalidACL
 	}

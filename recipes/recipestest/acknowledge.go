@@ -173,7 +173,7 @@ func acknowledgeTests() []test {
 			f.sever(s)
 			f.must(l.Acknowledge(f.ctx, nil))
 			call.blocked(f)
-			f.relay(s).Restore()
+			f.restore(s)
 			got := call.must(f)
 			f.failIf(got.Znode != l.Znode(), "acknowledged by %+v; want %s", got, l.Znode())
 		}},

@@ -44,6 +44,9 @@ func (c endingTests[S]) tests(prefix string) []test {
 				if c.outcome != nil {
 					c.outcome(f, e, m.name, err)
 				}
+				if e == severed {
+					f.needsContinuing()
+				}
 				if e != closed {
 					f.relay(session).Restore()
 					c.recovers(f, session, s)

@@ -116,7 +116,7 @@ func observeTests() []test {
 			f.sever(s)
 			f.must(one.Resign(f.ctx))
 			two := f.lead(f.open(), f.path("a"))
-			f.relay(s).Restore()
+			f.restore(s)
 			f.sees(leaders, two.Znode(), false)
 		}},
 		{"observe/the channel is closed when the context ends", func(f *fixture) {

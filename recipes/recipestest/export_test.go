@@ -12,3 +12,9 @@ func RunGroup(t *testing.T, name string, env Env) {
 		}
 	}
 }
+
+// Insist returns the environment whose tests run even if the servers lack what they test.
+func (e Env) Insist() Env {
+	e.insist = true
+	return e
+}

@@ -44,15 +44,22 @@ func (f *fixture) sever(s recipes.Session) {
 // reconnect ends the effect of sever. It returns when the session is connected.
 func (f *fixture) reconnect(s recipes.Session) {
 	f.Helper()
-	f.relay(s).Restore()
+	f.restore(s)
 	f.awaitState(s, recipes.Connected)
+}
+
+// restore ends what the relay does, after it has ended the connection of the session.
+func (f *fixture) restore(s recipes.Session) {
+	f.Helper()
+	f.needsContinuing()
+	f.relay(s).Restore()
 }
 
 // lose drops what the relay holds, and lets the session reconnect.
 func (f *fixture) lose(s recipes.Session) {
 	f.Helper()
 	f.relay(s).Drop()
-	f.relay(s).Restore()
+	f.restore(s)
 }
 
 // suspended makes a call while the connection is down, and returns its value after the reconnect.
@@ -77,12 +84,15 @@ func (f *fixture) awaitState(s recipes.Session, want recipes.State) {
 	f.Fatalf("the session is %v; want %v", s.State(), want)
 }
 
-// expire has the server end the session, and waits until the session is lost.
+// expire has the server end the session, and waits until the session is lost. ClickHouse Keeper does
+// not continue it, so there the end of the connection suffices; the server ends it later.
 func (f *fixture) expire(s recipes.Session) {
 	f.Helper()
 	r := f.relay(s)
 	r.Refuse()
-	f.takeOver(s.ID(), r.Greeting())
+	if !f.keeper() {
+		f.takeOver(s.ID(), r.Greeting())
+	}
 	r.Restore()
 	f.await(s.Done(), "the loss of the session")
 }
@@ -91,6 +101,7 @@ func (f *fixture) expire(s recipes.Session) {
 // password in the server's greeting.
 func (f *fixture) takeOver(session int64, greeting []byte) {
 	f.Helper()
+	f.needsContinuing()
 	d := jute.Decoder{Bytes: greeting}
 	d.Int32() // length
 	d.Int32() // protocol version

@@ -39,7 +39,9 @@ type fixture struct {
 	relays  *sync.Map // by session id
 	root    string
 	outside *zk.Conn
-	lacking bool // the test was skipped because the servers do not support what it tests
+	insist  bool        // see Env
+	keeper  func() bool // reports whether the servers are ClickHouse Keeper
+	lacking bool        // the test was skipped because the servers do not support what it tests
 }
 
 func newFixture(t testing.TB, env Env) *fixture {
@@ -50,9 +52,11 @@ func newFixture(t testing.TB, env Env) *fixture {
 		opener:  env.Open,
 		servers: servers,
 		relays:  new(sync.Map),
-		root:    "/contract-" + uuid.NewString(),
+		insist:  env.insist,
+		root:    env.Root + "/contract-" + uuid.NewString(),
 	}
 	f.outside = f.connect(servers)
+	f.keeper = sync.OnceValue(func() bool { return !f.exists("/zookeeper") }) // only Keeper has no such znode
 	// The ACL of a wait queue's path permits writes only to this published identity: see
 	// docs/operating.md.
 	f.must(f.outside.AddAuth("digest", []byte("zkrecipes:handoff")))
@@ -168,10 +172,23 @@ func (f *fixture) failIf(wrong bool, format string, args ...any) {
 	}
 }
 
+// here returns the sentinel on these servers. On ClickHouse Keeper, a session that a test expires was
+// not continued: see expire.
+func (f *fixture) here(sentinel error) error {
+	switch {
+	case sentinel == recipes.ErrExpired && f.keeper():
+		return recipes.ErrNotContinued
+	case sentinel == recipes.ErrNotContinued && f.keeper():
+		return recipes.ErrExpired
+	}
+	return sentinel
+}
+
 // is checks that err matches all sentinels.
 func (f *fixture) is(err error, sentinels ...error) {
 	f.Helper()
 	for _, want := range sentinels {
+		want = f.here(want)
 		if !errors.Is(err, want) {
 			f.Errorf("error %v; want a match of %q", err, want)
 		}
@@ -182,7 +199,7 @@ func (f *fixture) is(err error, sentinels ...error) {
 func (f *fixture) isNot(err error, sentinels ...error) {
 	f.Helper()
 	for _, wrong := range sentinels {
-		if errors.Is(err, wrong) {
+		if wrong = f.here(wrong); errors.Is(err, wrong) {
 			f.Errorf("error %v matches %q; want no match", err, wrong)
 		}
 	}

@@ -81,7 +81,7 @@ func lossTests() []kindTest {
 			f.sever(s)
 			f.remove(g.Znode())
 			f.held(g) // the session cannot notice the deletion yet
-			f.relay(s).Restore()
+			f.restore(s)
 			f.lost(g, recipes.ErrRemoved)
 		}},
 		{"Write notices a deletion without a watch, and writes nothing", func(f *fixture, k kind) {

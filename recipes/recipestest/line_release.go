@@ -80,7 +80,7 @@ func releaseTests() []kindTest {
 			f.sever(s)
 			call := startErr(f, func() error { return g.Release(f.ctx) })
 			f.lost(g, recipes.ErrReleased)
-			f.relay(s).Restore()
+			f.restore(s)
 			call.must(f)
 			f.awaitNode(g.Znode(), false)
 		}},

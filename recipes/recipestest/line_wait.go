@@ -45,7 +45,7 @@ func waitTests() []kindTest {
 			w.cancel()
 			f.is(w.failure(f), context.Canceled)
 			f.failIf(!f.exists(w.place.Znode), "the znode was deleted although its session cannot reach the server")
-			f.relay(s).Restore()
+			f.restore(s)
 			f.awaitNode(w.place.Znode, false)
 			f.held(g)
 		}},
@@ -190,7 +190,7 @@ func departureWhileSevered(f *fixture, k kind) {
 	f.sever(s)
 	f.must(g.Release(f.ctx))
 	w.blocked(f)
-	f.relay(s).Restore()
+	f.restore(s)
 	f.held(w.must(f))
 }
 

@@ -182,7 +182,7 @@ func (e end) replyLost(call func(), done func()) {
 	call()
 	done()
 	e.f.relay(e.s).Drop()
-	e.f.relay(e.s).Restore()
+	e.f.restore(e.s)
 }
 
 // putUntilEnd puts into a full queue until its context ends, and then closes the session. A plugin

@@ -90,7 +90,7 @@ func takeTests() []queueTest {
 			}
 			form.end(f, f.open(), f.path("a")).put("one")
 			call.blocked(f)
-			f.relay(s).Restore()
+			f.restore(s)
 			got := call.must(f)
 			f.failIf(string(got.Data) != "one", "took %q", got.Data)
 		}},

@@ -114,7 +114,7 @@ func (f *fixture) over(s recipes.Client, reason error) {
 	f.Helper()
 	f.await(s.Done(), "the loss of the session")
 	f.is(s.Err(), recipes.ErrSessionLost, reason)
-	for _, other := range []error{recipes.ErrExpired, recipes.ErrDeadline, recipes.ErrClosed, recipes.ErrPluginLost, recipes.ErrAuthFailed} {
+	for _, other := range []error{recipes.ErrExpired, recipes.ErrDeadline, recipes.ErrClosed, recipes.ErrPluginLost, recipes.ErrAuthFailed, recipes.ErrNotContinued} {
 		if other != reason {
 			f.isNot(s.Err(), other)
 		}
@@ -152,7 +152,7 @@ func eventTests() []test {
 			for range 2 {
 				f.relay(s).Refuse()
 				want(recipes.Suspended)
-				f.relay(s).Restore()
+				f.restore(s)
 				want(recipes.Connected)
 			}
 			f.failIf(s.ID() != id || s.Err() != nil, "session %#x, %v; want %#x", s.ID(), s.Err(), id)

@@ -115,7 +115,7 @@ func downgradeTests() []test {
 			f.sever(s)
 			f.must(h.Downgrade(f.ctx))
 			r.blocked(f)
-			f.relay(s).Restore()
+			f.restore(s)
 			g := r.must(f)
 			f.failIf(g.Znode() != r.place.Znode, "granted as %s; joined as %s", g.Znode(), r.place.Znode)
 			f.held(h)

@@ -56,7 +56,7 @@ func slotsTests() []test {
 			data, parent := f.read(f.path("a"))
 			f.failIf(data != "permits=2", "the path has data %q", data)
 			used := (parent.Cversion + parent.NumChildren) / 2
-			f.failIf(used != 3, "%d sequence numbers are used by 3 contenders", used)
+			f.failIf(used != 3 && !f.keeper(), "%d sequence numbers are used by 3 contenders", used)
 			f.must(h.Release(f.ctx))
 			waiter.must(f)
 		}},

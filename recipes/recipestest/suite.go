@@ -21,6 +21,12 @@ type Env struct {
 	// different paths. The servers must grant session timeouts from half a second to ten
 	// seconds, and delete empty containers within seconds.
 	Servers func(testing.TB) []string
+
+	// Root is an existing path of the servers. The tests create and change znodes only below
+	// it, and do not delete them all. "" is the root of the servers.
+	Root string
+
+	insist bool // run tests even if the servers lack what they test
 }
 
 // test is one sentence of the contract.

@@ -131,7 +131,7 @@ func transactionWaitTests() []variantTest {
 			p.vote(silent, commits)
 			calls[1].blocked(f)
 			for _, s := range append([]recipes.Client{p.coordinator}, p.sessions[0]) {
-				f.relay(s).Restore()
+				f.restore(s)
 			}
 			p.vote(commits)
 			p.decided(calls, true, "")

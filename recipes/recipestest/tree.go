@@ -124,10 +124,11 @@ func (f *fixture) createAll(path, data string) error {
 	return err
 }
 
-// acl gives every client these permissions on a znode, and no others.
+// acl gives every client these permissions on a znode, and no others but that to change them: who
+// deletes what the test leaves behind needs it.
 func (f *fixture) acl(path string, permissions int32) {
 	f.Helper()
-	must.Get(f.outside.SetACL(path, zk.WorldACL(permissions), -1))(f)
+	must.Get(f.outside.SetACL(path, zk.WorldACL(permissions|zk.PermAdmin), -1))(f)
 }
 
 // remove deletes a znode, as an operator can.

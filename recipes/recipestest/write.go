@@ -239,7 +239,7 @@ func writeLossTests() []kindTest {
 			write := func(ctx context.Context) error { return g.Write(ctx, recipes.Create(f.path("x"), nil)) }
 			f.isNot(f.unreached(write), recipes.ErrNotHeld)
 			call := startErr(f, func() error { return write(f.ctx) })
-			f.relay(s).Restore()
+			f.restore(s)
 			call.must(f)
 			f.failIf(!f.exists(f.path("x")), "x does not exist")
 		}},

@@ -77,6 +77,7 @@ const stagePath = "/app/it"
 type stage struct {
 	*testing.T
 	ctx           context.Context // ends if the operation hangs
+	like          zkserver.Release
 	srv           *zkserver.Server
 	host          *supervised.Host // the victim's host; nil: the victim has no plugin
 	killed        atomic.Bool
@@ -93,18 +94,21 @@ type stage struct {
 // hangs fails at once.
 const patience = 10 * time.Minute
 
-func onStage(t *testing.T, f func(s *stage)) { setUp(t, false, f) }
+func onStage(t *testing.T, f func(s *stage)) { setUp(t, zkserver.Newest, false, f) }
 
 // onPluginStage is onStage with a victim whose session is open through a plugin.
-func onPluginStage(t *testing.T, f func(s *stage)) { setUp(t, true, f) }
+func onPluginStage(t *testing.T, f func(s *stage)) { setUp(t, zkserver.Newest, true, f) }
 
-func setUp(t *testing.T, plugin bool, f func(s *stage)) {
+// stageTimeout is the timeout of a session on the stage.
+const stageTimeout = 9 * time.Second
+
+func setUp(t *testing.T, like zkserver.Release, plugin bool, f func(s *stage)) {
 	zktest.Bubble(t, func(t *testing.T) {
-		srv := zkserver.New(zkserver.Config{})
+		srv := zkserver.New(zkserver.Config{Like: like, MinSessionTimeout: 4 * time.Second})
 		t.Cleanup(func() { srv.Close() })
 		ctx, end := context.WithTimeout(t.Context(), patience)
 		t.Cleanup(end)
-		s := &stage{T: t, ctx: ctx, srv: srv}
+		s := &stage{T: t, ctx: ctx, like: like, srv: srv}
 		s.other = s.session()
 		open := zookeeper.Dialer(s.dial).Open
 		if plugin {
@@ -130,7 +134,7 @@ func (s *stage) session() recipes.Client { return s.open(zookeeper.Dialer(s.dial
 
 func (s *stage) open(open recipes.Opener) recipes.Client {
 	s.Helper()
-	cfg := recipes.SessionConfig{Servers: []string{"server"}, SessionTimeout: 9 * time.Second, MaxPacket: 64 << 10}
+	cfg := recipes.SessionConfig{Servers: []string{"server"}, SessionTimeout: stageTimeout, MaxPacket: 64 << 10}
 	opened := must.Get(open(s.ctx, cfg))(s.T)
 	s.Cleanup(func() { opened.Close(context.Background()) })
 	return opened

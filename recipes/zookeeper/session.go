@@ -48,8 +48,9 @@ func (d Dialer) Open(ctx context.Context, cfg recipes.SessionConfig) (recipes.Cl
 // The other process must have ended, or must have detached the session: ZooKeeper does not
 // prevent two processes from serving one session.
 //
-// If the session has ended, the error matches recipes.ErrSessionLost. On any error,
-// nothing was deleted, and no session was opened or closed.
+// If the session has ended, the error matches recipes.ErrSessionLost. If it is one of ClickHouse
+// Keeper, the error matches recipes.ErrUnsupported. On any error, nothing was deleted, and no session
+// was opened or closed.
 func Resume(ctx context.Context, cfg recipes.SessionConfig, ticket []byte, contact time.Time) (recipes.Client, error) {
 	return Dialer(nil).Resume(ctx, cfg, ticket, contact)
 }
@@ -67,10 +68,19 @@ func (d Dialer) Resume(ctx context.Context, cfg recipes.SessionConfig, ticket []
 	return withRecipes(s), nil
 }
 
-// internal/rpc/server calls ResumeTicket, Detach and DropRest to move a session.
-func (s zkSession) ResumeTicket() []byte { return s.Session.Ticket().Bytes() }
+// internal/rpc/server calls ResumeTicket, Detach and DropRest to move a session. A session of
+// ClickHouse Keeper has no ticket: detached, it would be lost.
+func (s zkSession) ResumeTicket() []byte {
+	if s.Session.Continues() != nil {
+		return nil
+	}
+	return s.Session.Ticket().Bytes()
+}
 
 func (s zkSession) Detach(ctx context.Context) error {
+	if err := s.Session.Continues(); err != nil {
+		return fmt.Errorf("detach session: %w", err)
+	}
 	_, err := s.Session.LetGo(ctx)
 	return err
 }

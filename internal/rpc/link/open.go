@@ -52,6 +52,10 @@ func (p *Plugin) open(ctx context.Context, cfg recipes.SessionConfig) (_ recipes
 	if err != nil {
 		return nil, p.openError(ctx, err)
 	}
+	if cfg.ZooKeeperOnly && recipes.ServerKind(opened.GetServer()) != recipes.ServerZooKeeper {
+		gen.cancelStream()
+		return nil, fmt.Errorf("open session: %w: the plugin does not recognize the servers, and ZooKeeperOnly is set; install a newer plugin", recipes.ErrUnsupported)
+	}
 	s := newSession(p.client, cfg, gen, opened)
 	p.addSession(s)
 	if err := s.run(ctx); err != nil {

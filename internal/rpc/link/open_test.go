@@ -12,6 +12,7 @@ import (
 	"go.opentelemetry.io/otel/sdk/metric/metricdata"
 	"google.golang.org/grpc"
 
+	"github.com/zkrecipes/zkrecipes/internal/rpc/client"
 	"github.com/zkrecipes/zkrecipes/internal/rpc/server"
 	"github.com/zkrecipes/zkrecipes/internal/telemetry"
 	"github.com/zkrecipes/zkrecipes/internal/testing/must"
@@ -128,4 +129,19 @@ func (o openedLast) RecvMsg(m any) error {
 		o.then()
 	}
 	return err
+}
+
+// A plugin that does not report what the servers are cannot refuse Keeper. So the host ends the session.
+func TestAnOlderPluginCannotRefuseKeeper(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		c := client.Unconnected()
+		ended := make(chan struct{})
+		play(t, c, &scripted{open: func(st leaseStream, r *pb.Resume) error { defer close(ended); return serves(time.Hour)(st, r) }})
+		_, err := c.Open(ctx(t), recipes.SessionConfig{Servers: []string{"server"}, ZooKeeperOnly: true})
+		if err == nil {
+			t.Fatal("opened")
+		}
+		matches(t, err, recipes.ErrUnsupported)
+		<-ended
+	})
 }

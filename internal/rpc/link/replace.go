@@ -82,7 +82,7 @@ func (p *Plugin) Movable(ctx context.Context, patience time.Duration) error {
 	return nil
 }
 
-// movable checks one session for Movable. While a session moves it has no connection to
+// movable checks one session for Movable. One without a ticket is never movable. While a session moves it has no connection to
 // ZooKeeper, and its deadline does not change. In an outage it needs all the time that is
 // left.
 func (s *Session) movable(ctx context.Context, p *Plugin) error {
@@ -96,6 +96,10 @@ func (s *Session) movable(ctx context.Context, p *Plugin) error {
 		switch {
 		case over:
 			return nil
+		case !s.resumable && s.server == recipes.ServerKeeper:
+			return fmt.Errorf("%w: ClickHouse Keeper does not continue a session on another connection", recipes.ErrUnsupported)
+		case !s.resumable:
+			return fmt.Errorf("%w: the plugin gave no ticket for it", recipes.ErrUnsupported)
 		case state == recipes.Connected && left < timeout/4:
 			return fmt.Errorf("%v of its timeout (%v) are left", left.Round(time.Millisecond), timeout)
 		case state == recipes.Connected:
@@ -249,7 +253,7 @@ func (s *Session) wasDetached(gen *generation, reported bool) bool {
 // isLoss reports whether the reason in STATE_LOST says that the session is lost. For a
 // detached session the plugin sends no such reason.
 func isLoss(why error) bool {
-	for _, reason := range []error{recipes.ErrExpired, recipes.ErrDeadline, recipes.ErrClosed, recipes.ErrPluginLost, recipes.ErrAuthFailed} {
+	for _, reason := range []error{recipes.ErrExpired, recipes.ErrDeadline, recipes.ErrClosed, recipes.ErrPluginLost, recipes.ErrAuthFailed, recipes.ErrNotContinued} {
 		if errors.Is(why, reason) {
 			return true
 		}

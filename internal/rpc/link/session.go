@@ -29,6 +29,7 @@ type Session struct {
 	handle       string
 	id           int64
 	resumeTicket []byte // for resuming in another plugin; a secret
+	server       recipes.ServerKind
 
 	resumable bool // see Resumable
 
@@ -65,7 +66,7 @@ type Session struct {
 func newSession(c *Client, cfg recipes.SessionConfig, gen *generation, o *pb.Opened) *Session {
 	s := &Session{
 		client: c, cfg: cfg,
-		handle: o.GetSession(), id: o.GetSessionId(), resumeTicket: o.GetTicket(),
+		handle: o.GetSession(), id: o.GetSessionId(), resumeTicket: o.GetTicket(), server: recipes.ServerKind(o.GetServer()),
 		events: feed.New(recipes.Event{State: gen.state}),
 		held:   make(map[string]*Grant), owned: make(map[string]possession), pending: make(map[string]*pendingCall),
 		resumable: len(o.GetTicket()) > 0 && gen.plugin.died != nil,
@@ -245,7 +246,9 @@ func (s *Session) Stats(ctx context.Context) (recipes.Stats, error) {
 	if err != nil {
 		return recipes.Stats{}, err
 	}
-	return wire.Stats(a), nil
+	stats := wire.Stats(a)
+	stats.Server = s.server
+	return stats, nil
 }
 
 func (s *Session) Close(ctx context.Context) error {

@@ -23,12 +23,14 @@ import (
 // commonly have a thousand waiting sessions, and a goroutine takes 4 KiB or more.
 func (ss *session) serve(st stream, resumeTicket []byte) {
 	ss.out.start(st.Send, ss.echo, func() { ss.giveUp(errUnread) }, ss.tasks.Go)
+	stats, _ := ss.Stats(ss.ctx) // sends nothing; on error the kind is unknown
 	opened := &pb.Opened{
 		Session:   ss.handle,
 		SessionId: ss.ID(),
 		Timeout:   durationpb.New(ss.Timeout()),
 		State:     wire.ToState(ss.State()),
 		Ticket:    resumeTicket,
+		Server:    string(stats.Server),
 	}
 	ss.out.put(&pb.OpenResponse{Message: &pb.OpenResponse_Opened{Opened: opened}})
 	ss.listen(st)

@@ -9,6 +9,7 @@ import (
 
 	"google.golang.org/protobuf/types/known/durationpb"
 
+	"github.com/zkrecipes/zkrecipes/internal/jute"
 	"github.com/zkrecipes/zkrecipes/internal/rpc/server"
 	"github.com/zkrecipes/zkrecipes/internal/rpc/wire"
 	"github.com/zkrecipes/zkrecipes/internal/testing/must"
@@ -184,5 +185,41 @@ func TestALeavingMemberNamesItsOthers(t *testing.T) {
 	}
 	if n := len(zk.Tree()); n != begun {
 		t.Errorf("%d znodes, and %d before", n, begun)
+	}
+}
+
+// A session of ClickHouse Keeper cannot be continued. So the plugin gives no ticket for it, does not
+// detach it, and refuses a ticket before it sends anything.
+func TestKeepersSessionIsNotMoved(t *testing.T) {
+	zk := must.Get(zkserver.Listen(zkserver.Config{Like: zkserver.Keeper22}))(t)
+	t.Cleanup(func() { zk.Close() })
+	first, second := hostOf(t, zk, able), hostOf(t, zk, able)
+	opened := first.open(nil)
+	if opened.GetServer() != "keeper" || len(opened.GetTicket()) > 0 {
+		t.Errorf("the servers are %q, and the ticket has %d bytes", opened.GetServer(), len(opened.GetTicket()))
+	}
+	_, err := first.sessions.Detach(first.ctx, &pb.DetachRequest{Session: opened.GetSession()})
+	if err, _ := wire.Error(err); !errors.Is(err, recipes.ErrUnsupported) {
+		t.Errorf("detached: %v", err)
+	}
+	var ticket jute.Encoder // of a plugin that did not recognize Keeper
+	ticket.Int32(1)
+	ticket.Int64(opened.GetSessionId())
+	ticket.Buffer(make([]byte, 16))
+	ticket.Int64(int64(opened.GetTimeout().AsDuration()))
+	r := resumeOf(opened)
+	r.Ticket = ticket.Bytes
+	_, err = second.try(second.ctx, r)
+	if !errors.Is(err, recipes.ErrUnsupported) || errors.Is(err, recipes.ErrSessionLost) {
+		t.Errorf("resumed: %v", err)
+	}
+	if _, err := first.acquire(&pb.AcquireRequest{RequestId: "1", Path: "/l"}); err != nil {
+		t.Error(err)
+	}
+	if all := zk.Sessions(); len(all) != 1 {
+		t.Errorf("sessions %v", all)
+	}
+	if got := hostOf(t, zktest.Embedded(t), able).open(nil).GetServer(); got != "zookeeper" {
+		t.Errorf("ZooKeeper is %q", got)
 	}
 }

@@ -225,6 +225,7 @@ var kinds = []kind{
 	{recipes.ErrClosed, "SESSION_CLOSED", codes.FailedPrecondition},
 	{recipes.ErrPluginLost, "PLUGIN_LOST", codes.FailedPrecondition},
 	{recipes.ErrAuthFailed, "AUTH_FAILED", codes.Unauthenticated},
+	{recipes.ErrNotContinued, "SESSION_NOT_CONTINUED", codes.FailedPrecondition},
 	{recipes.ErrRevoked, "REVOKED", codes.FailedPrecondition},
 	{recipes.ErrRemoved, "REMOVED", codes.FailedPrecondition},
 	{recipes.ErrReleased, "RELEASED", codes.FailedPrecondition},

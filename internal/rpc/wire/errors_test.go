@@ -30,7 +30,7 @@ var sentinels = []error{
 	recipes.ErrBadVersion, recipes.ErrNotEmpty, recipes.ErrAccessDenied,
 	recipes.ErrTooLarge, recipes.ErrLimit, recipes.ErrInternal,
 	recipes.ErrExpired, recipes.ErrDeadline, recipes.ErrClosed,
-	recipes.ErrPluginLost, recipes.ErrAuthFailed,
+	recipes.ErrPluginLost, recipes.ErrAuthFailed, recipes.ErrNotContinued,
 	recipes.ErrRemoved, recipes.ErrRevoked, recipes.ErrReleased, recipes.ErrNotRevocable, recipes.ErrMismatch,
 	recipes.ErrNoTransaction, recipes.ErrUnknownSite, recipes.ErrVoted, recipes.ErrUndecided,
 	recipes.ErrOverflow, recipes.ErrUnsupported, recipes.ErrQuota, recipes.ErrSASLRequired, recipes.ErrThrottled,

@@ -21,6 +21,7 @@ func ToConfig(c recipes.SessionConfig) *pb.Config {
 		MaxListing:     int32(c.MaxListing),
 		ReadsPerSecond: int32(c.ReadsPerSecond),
 		FollowServers:  c.FollowServers,
+		ZookeeperOnly:  c.ZooKeeperOnly,
 	}
 	if c.Digest != nil {
 		out.Digest = &pb.Digest{User: c.Digest.User, Password: c.Digest.Password}
@@ -54,6 +55,7 @@ func Config(c *pb.Config) recipes.SessionConfig {
 		MaxListing:     int(c.GetMaxListing()),
 		ReadsPerSecond: int(c.GetReadsPerSecond()),
 		FollowServers:  c.GetFollowServers(),
+		ZooKeeperOnly:  c.GetZookeeperOnly(),
 	}
 	if d := c.GetDigest(); d != nil {
 		out.Digest = &recipes.Digest{User: d.GetUser(), Password: d.GetPassword()}
@@ -98,6 +100,7 @@ func ToState(s recipes.State) pb.State { return toStates[s] }
 // means, it does not say that a server answers or that the session has ended.
 func State(s pb.State) recipes.State { return cmp.Or(states[s], recipes.Suspended) }
 
+// ToStats omits the kind of the servers, which Opened has.
 func ToStats(c recipes.Stats) *pb.StatsResponse {
 	return &pb.StatsResponse{
 		Reads: c.Reads, Writes: c.Writes, Pings: c.Pings, WatchEvents: c.WatchEvents,

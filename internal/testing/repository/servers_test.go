@@ -16,12 +16,14 @@ import (
 	"github.com/zkrecipes/zkrecipes/internal/testing/must"
 )
 
-var serverResults = flag.String("servers", "", "`folders` of results of .ci/test-servers, separated by spaces: write their table into docs/servers.md")
+var (
+	serverResults = flag.String("servers", "", "`folders` of results of .ci/test-servers, separated by spaces: write their table into docs/servers.md")
+	keeperResults = flag.String("keepers", "", "the same for the results of .ci/suite keeper")
+)
 
 const (
-	serversPage  = "docs/servers.md"
-	serversBegin = "<!-- table: .ci/suite servers -->\n"
-	serversEnd   = "<!-- end of the table -->\n"
+	serversPage = "docs/servers.md"
+	serversEnd  = "<!-- end of the table -->\n"
 )
 
 // kinds are the kinds of tests besides the contract, in the order of the table.
@@ -61,7 +63,7 @@ Skipped on {{.Version}}:
 
 // The folder of each version is named after it, such as zookeeper-3.8.0. It has the output of
 // go test -json: contract.json, and a file for each other kind of test that was run.
-func tableOf(t *testing.T, folders []string) string {
+func tableOf(t *testing.T, folders, kinds []string) string {
 	t.Helper()
 	var data struct {
 		Versions []tested
@@ -78,7 +80,7 @@ func tableOf(t *testing.T, folders []string) string {
 			}
 			v.add("contract: "+strings.ReplaceAll(group, "_", " "), action)
 			contract["contract: "+strings.ReplaceAll(group, "_", " ")] = true
-			if action == "skip" {
+			if action == "skip" && kinds != nil { // those of Keeper are a file of their own
 				v.Skipped[strings.ReplaceAll(name[strings.LastIndex(name, "/")+1:], "_", " ")]++
 			}
 		}
@@ -169,17 +171,24 @@ Skipped on 3.4.13:
 
 - a reader (1 tests)
 `
-	if got := tableOf(t, []string{filepath.Join(dir, "zookeeper-3.4.13"), filepath.Join(dir, "zookeeper-3.8.0")}); got != want {
+	if got := tableOf(t, []string{filepath.Join(dir, "zookeeper-3.4.13"), filepath.Join(dir, "zookeeper-3.8.0")}, kinds); got != want {
 		t.Errorf("the table is\n%s\nwant\n%s", got, want)
 	}
+	writeTable(t, "<!-- table: .ci/suite servers -->\n", *serverResults, kinds)
+	writeTable(t, "<!-- table: .ci/suite keeper -->\n", *keeperResults, nil)
+}
+
+// writeTable writes the table behind the line begin, if there are results.
+func writeTable(t *testing.T, begin, results string, kinds []string) {
+	t.Helper()
 	page := string(must.Get(os.ReadFile(serversPage))(t))
-	before, rest, ok := strings.Cut(page, serversBegin)
+	before, rest, ok := strings.Cut(page, begin)
 	_, after, ok2 := strings.Cut(rest, serversEnd)
 	if !ok || !ok2 {
-		t.Fatalf("%s has no lines %q and %q", serversPage, serversBegin, serversEnd)
+		t.Fatalf("%s has no lines %q and %q", serversPage, begin, serversEnd)
 	}
-	if *serverResults != "" {
-		page = before + serversBegin + tableOf(t, strings.Fields(*serverResults)) + serversEnd + after
+	if results != "" {
+		page = before + begin + tableOf(t, strings.Fields(results), kinds) + serversEnd + after
 		must.Do(t, os.WriteFile(serversPage, []byte(page), 0o644))
 	}
 }

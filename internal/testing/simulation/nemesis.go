@@ -87,7 +87,7 @@ func (w *World) disturbServers() {
 		case 0:
 			w.fault("servers", "restart", "for %v", length)
 			w.server.RefuseConnections(true)
-			w.server.CloseAllConnections()
+			w.closeConnections()
 			_ = sleep(w.calm, length)
 			w.server.RefuseConnections(false)
 		case 1:
@@ -99,6 +99,19 @@ func (w *World) disturbServers() {
 			if len(w.followers) > 0 {
 				w.failFollower(pick(s, w.followers...), s, length)
 			}
+		}
+	}
+}
+
+// closeConnections closes all connections but those of spared sessions.
+func (w *World) closeConnections() {
+	if !w.like.Keeper() {
+		w.server.CloseAllConnections()
+		return
+	}
+	for _, id := range w.server.Sessions() {
+		if !w.spares(id) {
+			w.server.CloseConnection(id)
 		}
 	}
 }
@@ -165,7 +178,7 @@ type requestFaults struct {
 }
 
 func (r *requestFaults) decide(q zkserver.Request) zkserver.Fault {
-	if r.world.calm.Err() != nil {
+	if r.world.calm.Err() != nil || r.world.spares(q.SessionID) {
 		return zkserver.Fault{}
 	}
 	s := r.of(fmt.Sprintf("%#x %v %s", q.SessionID, q.Op, q.Path))

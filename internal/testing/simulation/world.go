@@ -23,6 +23,7 @@ type World struct {
 	chance *stream
 	trace  *trace
 
+	like      zkserver.Release
 	server    *zkserver.Server
 	followers []*zkserver.Follower
 	ledger    ledger
@@ -39,12 +40,13 @@ type World struct {
 	forced     map[int64]bool // see force
 }
 
-func newWorld(seed uint64) *World {
+func newWorld(seed uint64, like zkserver.Release) *World {
 	w := &World{
 		seed:   seed,
 		chance: newStream(seed, "world"),
 		trace:  &trace{start: time.Now()},
-		server: zkserver.New(zkserver.Config{}),
+		like:   like,
+		server: zkserver.New(zkserver.Config{Like: like, MinSessionTimeout: sessionTimeout, MaxSessionTimeout: 10 * sessionTimeout}),
 		ledger: ledger{grants: make(map[string][]*grant), newest: make(map[string]recipes.Token)},
 		faults: make(map[string]int),
 		forced: make(map[int64]bool),
@@ -62,6 +64,12 @@ func (w *World) servers() []func(net.Conn) {
 		list = append(list, f.ServeConn)
 	}
 	return list
+}
+
+// spares reports whether no connection of a session may end: that of the operator on a Keeper, which
+// cannot resume it.
+func (w *World) spares(session int64) bool {
+	return w.like.Keeper() && w.outside != nil && w.outside.ID() == session
 }
 
 // fail records a violation.

@@ -103,7 +103,7 @@ func among(refused, reasons []string, step string) error {
 }
 
 // lost are the reasons why a grant is not held any more.
-var lost = []string{"NOT_HELD", "REMOVED", "SESSION_LOST", "SESSION_EXPIRED", "SESSION_DEADLINE", "SESSION_CLOSED", "PLUGIN_LOST"}
+var lost = []string{"NOT_HELD", "REMOVED", "SESSION_LOST", "SESSION_EXPIRED", "SESSION_DEADLINE", "SESSION_CLOSED", "SESSION_NOT_CONTINUED", "PLUGIN_LOST"}
 
 // lateness is by how much a host may be late, because the machine is busy.
 const lateness = time.Second

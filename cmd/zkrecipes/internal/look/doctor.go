@@ -47,7 +47,8 @@ whether lock and elect would share their wait queue or refuse the path. It count
 ephemeral sequential znodes whose names belong to no recipe: they may be contenders of
 another program, which ignores ours, as ours ignore them.
 
-Use ZooKeeper 3.6 or later; docs/servers.md lists what you lose on older ones. Sessions
+Use ZooKeeper 3.6 or later; docs/servers.md lists what you lose on older ones, and on
+ClickHouse Keeper, for which doctor warns. Sessions
 authenticate by SASL (Kerberos or DIGEST-MD5), by digest or by a certificate.
 
 Exit code: 0 if no check failed, even if some gave a warning. Otherwise:

@@ -51,7 +51,8 @@ func (v *doctorVerb) server(ctx context.Context, p *host.Plugin, cfg recipes.Ses
 	v.found("zookeeper", status, advice, "%s: connected in %v, session timeout %v, requested %v", server, time.Since(start).Round(time.Millisecond), s.Timeout(), cfg.SessionTimeout)
 	v.ticks(ctx, cfg.TLS, server, s.Timeout())
 	v.chroot(ctx, s, cfg.Chroot, server)
-	if !v.readOnly && v.lock(ctx, s, server) {
+	keeper := v.keeper(ctx, p, cfg, s)
+	if !v.readOnly && v.lock(ctx, s, server) && !keeper { // a session does not try handoff there
 		v.handoff(ctx, p, cfg, s)
 	}
 	return true

@@ -50,6 +50,9 @@ type Config struct {
 	MaxListing int32 `protobuf:"varint,11,opt,name=max_listing,json=maxListing,proto3" json:"max_listing,omitempty"`
 	// Replace the servers by the members of the ensemble, in /zookeeper/config.
 	FollowServers bool `protobuf:"varint,12,opt,name=follow_servers,json=followServers,proto3" json:"follow_servers,omitempty"`
+	// Refuse (UNSUPPORTED) servers that are ClickHouse Keeper. A plugin that knows the field sets
+	// Opened.server; if that is empty, the host ends the session.
+	ZookeeperOnly bool `protobuf:"varint,13,opt,name=zookeeper_only,json=zookeeperOnly,proto3" json:"zookeeper_only,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -164,6 +167,13 @@ func (x *Config) GetMaxListing() int32 {
 func (x *Config) GetFollowServers() bool {
 	if x != nil {
 		return x.FollowServers
+	}
+	return false
+}
+
+func (x *Config) GetZookeeperOnly() bool {
+	if x != nil {
+		return x.ZookeeperOnly
 	}
 	return false
 }
@@ -499,7 +509,7 @@ var File_zkrecipes_v1_config_proto protoreflect.FileDescriptor
 
 const file_zkrecipes_v1_config_proto_rawDesc = "" +
 	"\n" +
-	"\x19zkrecipes/v1/config.proto\x12\fzkrecipes.v1\x1a\x1egoogle/protobuf/duration.proto\"\x8b\x04\n" +
+	"\x19zkrecipes/v1/config.proto\x12\fzkrecipes.v1\x1a\x1egoogle/protobuf/duration.proto\"\xb2\x04\n" +
 	"\x06Config\x12\x18\n" +
 	"\aservers\x18\x01 \x03(\tR\aservers\x12\x16\n" +
 	"\x06chroot\x18\x02 \x01(\tR\x06chroot\x12B\n" +
@@ -515,7 +525,8 @@ const file_zkrecipes_v1_config_proto_rawDesc = "" +
 	" \x01(\x05R\x0ereadsPerSecond\x12\x1f\n" +
 	"\vmax_listing\x18\v \x01(\x05R\n" +
 	"maxListing\x12%\n" +
-	"\x0efollow_servers\x18\f \x01(\bR\rfollowServers\"8\n" +
+	"\x0efollow_servers\x18\f \x01(\bR\rfollowServers\x12%\n" +
+	"\x0ezookeeper_only\x18\r \x01(\bR\rzookeeperOnly\"8\n" +
 	"\x06Digest\x12\x12\n" +
 	"\x04user\x18\x01 \x01(\tR\x04user\x12\x1a\n" +
 	"\bpassword\x18\x02 \x01(\tR\bpassword\"\xbb\x01\n" +

@@ -467,7 +467,10 @@ type Opened struct {
 	State   State                `protobuf:"varint,4,opt,name=state,proto3,enum=zkrecipes.v1.State" json:"state,omitempty"`
 	// The credential with which another plugin can resume the session (Resume). Empty if
 	// the session cannot be resumed.
-	Ticket        []byte `protobuf:"bytes,5,opt,name=ticket,proto3" json:"ticket,omitempty"`
+	Ticket []byte `protobuf:"bytes,5,opt,name=ticket,proto3" json:"ticket,omitempty"`
+	// What the servers are: "zookeeper" or "keeper" (ClickHouse Keeper, which promises less and
+	// continues no session on another connection). Empty: the plugin does not know.
+	Server        string `protobuf:"bytes,6,opt,name=server,proto3" json:"server,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -535,6 +538,13 @@ func (x *Opened) GetTicket() []byte {
 		return x.Ticket
 	}
 	return nil
+}
+
+func (x *Opened) GetServer() string {
+	if x != nil {
+		return x.Server
+	}
+	return ""
 }
 
 // StateChanged is a change of the session's state.
@@ -1169,14 +1179,15 @@ const file_zkrecipes_v1_session_proto_rawDesc = "" +
 	"\n" +
 	"grant_lost\x18\x03 \x01(\v2\x17.zkrecipes.v1.GrantLostH\x00R\tgrantLost\x125\n" +
 	"\tbeat_echo\x18\x04 \x01(\v2\x16.zkrecipes.v1.BeatEchoH\x00R\bbeatEchoB\t\n" +
-	"\amessage\"\xb9\x01\n" +
+	"\amessage\"\xd1\x01\n" +
 	"\x06Opened\x12\x18\n" +
 	"\asession\x18\x01 \x01(\tR\asession\x12\x1d\n" +
 	"\n" +
 	"session_id\x18\x02 \x01(\x03R\tsessionId\x123\n" +
 	"\atimeout\x18\x03 \x01(\v2\x19.google.protobuf.DurationR\atimeout\x12)\n" +
 	"\x05state\x18\x04 \x01(\x0e2\x13.zkrecipes.v1.StateR\x05state\x12\x16\n" +
-	"\x06ticket\x18\x05 \x01(\fR\x06ticket\"h\n" +
+	"\x06ticket\x18\x05 \x01(\fR\x06ticket\x12\x16\n" +
+	"\x06server\x18\x06 \x01(\tR\x06server\"h\n" +
 	"\fStateChanged\x12)\n" +
 	"\x05state\x18\x01 \x01(\x0e2\x13.zkrecipes.v1.StateR\x05state\x12-\n" +
 	"\x06reason\x18\x02 \x01(\v2\x15.zkrecipes.v1.FailureR\x06reason\"Y\n" +

@@ -68,7 +68,7 @@ type SessionServiceClient interface {
 	// It answers when the plugin will send nothing more for the session. Calls in
 	// progress have ended by then, or their outcome is unknown. The session's stream ends
 	// with STATE_LOST. If Detach fails, the session is over or continues; the stream
-	// reports which.
+	// reports which. UNSUPPORTED: the session cannot be resumed, and continues here.
 	Detach(ctx context.Context, in *DetachRequest, opts ...grpc.CallOption) (*DetachResponse, error)
 	// Stats returns what the session has sent to ZooKeeper and received.
 	Stats(ctx context.Context, in *StatsRequest, opts ...grpc.CallOption) (*StatsResponse, error)
@@ -177,7 +177,7 @@ type SessionServiceServer interface {
 	// It answers when the plugin will send nothing more for the session. Calls in
 	// progress have ended by then, or their outcome is unknown. The session's stream ends
 	// with STATE_LOST. If Detach fails, the session is over or continues; the stream
-	// reports which.
+	// reports which. UNSUPPORTED: the session cannot be resumed, and continues here.
 	Detach(context.Context, *DetachRequest) (*DetachResponse, error)
 	// Stats returns what the session has sent to ZooKeeper and received.
 	Stats(context.Context, *StatsRequest) (*StatsResponse, error)

@@ -266,6 +266,9 @@ func buffered(c net.Conn) bool {
 // the connection cannot be used, or would have more than most unanswered bytes with these
 // requests.
 func (c *Conn) enqueue(requests []Request, most int) (*Batch, []byte, error) {
+	if err := c.wire.allows(requests); err != nil {
+		return nil, nil, err
+	}
 	b := &Batch{Conn: c, replies: make([]Reply, len(requests)), answered: make(chan struct{}), missing: len(requests)}
 	var e jute.Encoder
 	c.mu.Lock()

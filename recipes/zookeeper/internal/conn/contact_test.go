@@ -89,15 +89,20 @@ func (s script) handshakeIn(d time.Duration) time.Time {
 	s.Helper()
 	at := s.send(connectRequest(int32(scriptTimeout.Milliseconds()), 0, make([]byte, PasswordSize)))
 	time.Sleep(d)
-	s.receive(accepting(make([]byte, PasswordSize)))
+	s.receive(accepting(password))
 	return at
 }
+
+// sessionID and password are those of a ZooKeeper's session.
+const sessionID = 1<<56 | 42
+
+var password = []byte("0123456789abcdef")
 
 // accepting returns a server's answer to a connect request, without its length.
 func accepting(password []byte) []byte {
 	body := binary.BigEndian.AppendUint32(nil, 0)
 	body = binary.BigEndian.AppendUint32(body, uint32(scriptTimeout.Milliseconds()))
-	body = binary.BigEndian.AppendUint64(body, 42) // session id
+	body = binary.BigEndian.AppendUint64(body, sessionID)
 	body = binary.BigEndian.AppendUint32(body, PasswordSize)
 	return append(body, password...)
 }
@@ -165,7 +170,7 @@ func TestAConnectionCountsWhenItsCredentialsAreAccepted(t *testing.T) {
 					if skipFrame(server) != nil {
 						return
 					}
-					server.Write(frame(36, accepting(make([]byte, PasswordSize))...))
+					server.Write(frame(36, accepting(password)...))
 					sent := make([]byte, lengthSize+8+4+10+4+8)
 					if _, err := io.ReadFull(server, sent); err != nil || string(sent[len(sent)-8:]) != "u:s3cret" {
 						t.Errorf("sent %q (%v)", sent, err)

@@ -13,10 +13,6 @@ import (
 	"github.com/zkrecipes/zkrecipes/recipes/zookeeper/internal/sasl"
 )
 
-// keeperRejects is the protocol version with which ClickHouse Keeper refuses a connection. The
-// rest of that answer looks like a session.
-const keeperRejects = 42
-
 // connectReply is the reply to a connect request. Session id 0 means that the session to resume
 // has expired.
 type connectReply struct {
@@ -82,6 +78,12 @@ func (c *Conn) handshake(length int) error {
 		return c.wrong(fmt.Errorf("%w (answered: %v)", err, r))
 	}
 	if r.id != 0 {
+		if c.asked != 0 && r.id != c.asked {
+			return c.anotherSession(r)
+		}
+		if err := c.recognize(r); err != nil {
+			return err
+		}
 		if err := c.accepted(r, body); err != nil {
 			return err
 		}

@@ -7,6 +7,7 @@ import (
 	"io"
 	"math"
 	"net"
+	"slices"
 	"strings"
 	"sync"
 	"testing"
@@ -41,6 +42,7 @@ type dialogue struct {
 	accepted []int64
 	lost     error
 	conns    []net.Conn
+	requests [][]int32 // on each connection, after the connect request
 }
 
 func newDialogue(t *testing.T, answers ...[]byte) *dialogue {
@@ -51,7 +53,7 @@ func newDialogue(t *testing.T, answers ...[]byte) *dialogue {
 	var err error
 	d.Wire, err = New(Config{
 		SessionConfig: cfg, Dial: d.dial, Lease: lease.New(time.Now()), Life: life,
-		Accepted:  func(id int64) bool { d.accepted = append(d.accepted, id); return true },
+		Accepted:  func(id int64) { d.accepted = append(d.accepted, id) },
 		Connected: func() {}, Suspended: func() {}, Fired: func(Event, string) {},
 		Lost: func(reason error) {
 			d.lost = reason
@@ -74,13 +76,42 @@ func (d *dialogue) dial(ctx context.Context, _, _ string) (net.Conn, error) {
 	}
 	client, server := net.Pipe()
 	d.conns = append(d.conns, server)
+	d.requests = append(d.requests, nil)
 	go func() {
 		if skipFrame(server) == nil {
 			go server.Write(d.answers[n])
-			io.Copy(io.Discard, server)
+			d.receive(n, server)
 		}
 	}()
 	return client, nil
+}
+
+// receive records the operations of the requests on the n-th connection, and answers those to auth.
+func (d *dialogue) receive(n int, server net.Conn) {
+	for {
+		head := make([]byte, lengthSize+8)
+		if _, err := io.ReadFull(server, head); err != nil {
+			return
+		}
+		if _, err := io.CopyN(io.Discard, server, int64(binary.BigEndian.Uint32(head))-8); err != nil {
+			return
+		}
+		op := int32(binary.BigEndian.Uint32(head[lengthSize+4:]))
+		d.mu.Lock()
+		d.requests[n] = append(d.requests[n], op)
+		d.mu.Unlock()
+		if op == opAuth {
+			reply := append(head[lengthSize:lengthSize+4:lengthSize+4], make([]byte, replyHeaderSize-4)...)
+			go server.Write(frame(replyHeaderSize, reply...))
+		}
+	}
+}
+
+// received returns the operations of the requests on the n-th connection, without pings.
+func (d *dialogue) received(n int) []int32 {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	return slices.DeleteFunc(slices.Clone(d.requests[n]), func(op int32) bool { return op == opPing })
 }
 
 // run connects, and returns a while after all servers have answered.
@@ -105,7 +136,6 @@ func (d *dialogue) end() {
 // the log says which server answered what. A ticker of go-zookeeper panics if the timeout is not
 // positive, and all sessions of the process end.
 func TestAWrongAnswerToTheHandshakeCostsOneAttempt(t *testing.T) {
-	password := make([]byte, PasswordSize)
 	good := accepting(password)
 	for name, test := range map[string]struct {
 		answer []byte
@@ -130,7 +160,7 @@ func TestAWrongAnswerToTheHandshakeCostsOneAttempt(t *testing.T) {
 				d := newDialogue(t, frame(int32(len(test.answer)), test.answer...), frame(int32(len(good)), good...))
 				defer d.end()
 				d.run(t)
-				if d.dials != 2 || len(d.accepted) != 1 || d.accepted[0] != 42 || d.lost != nil {
+				if d.dials != 2 || len(d.accepted) != 1 || d.accepted[0] != sessionID || d.lost != nil {
 					t.Errorf("%d attempts, accepted %v, lost with %v", d.dials, d.accepted, d.lost)
 				}
 				if got := d.Lease.Timeout(); got != scriptTimeout {
@@ -147,15 +177,14 @@ func TestAWrongAnswerToTheHandshakeCostsOneAttempt(t *testing.T) {
 // A usable session is accepted, whatever timeout the server grants. It may be larger than
 // requested (minSessionTimeout), or smaller (maxSessionTimeout).
 func TestTheBoundsOfAnAnswerToTheHandshake(t *testing.T) {
-	password := make([]byte, PasswordSize)
 	for name, answer := range map[string][]byte{
-		"the shortest timeout":            answering(0, 1, 42, password, nil),
-		"the longest timeout":             answering(0, math.MaxInt32, 42, password, nil),
+		"the shortest timeout":            answering(0, 1, sessionID, password, nil),
+		"the longest timeout":             answering(0, math.MaxInt32, sessionID, password, nil),
 		"a negative session id":           answering(0, 1000, math.MinInt64, password, nil),
-		"not read-only":                   answering(0, 1000, 42, password, []byte{0}),
-		"fields of a later version":       answering(0, 1000, 42, password, []byte{0, 1, 2, 3}),
-		"as long as a handshake may be":   answering(0, 1000, 42, password, make([]byte, maxHandshake-36)),
-		"a timeout as short as asked for": answering(0, int32(scriptTimeout.Milliseconds()), 42, password, nil),
+		"not read-only":                   answering(0, 1000, sessionID, password, []byte{0}),
+		"fields of a later version":       answering(0, 1000, sessionID, password, []byte{0, 1, 2, 3}),
+		"as long as a handshake may be":   answering(0, 1000, sessionID, password, make([]byte, maxHandshake-36)),
+		"a timeout as short as asked for": answering(0, int32(scriptTimeout.Milliseconds()), sessionID, password, nil),
 	} {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
@@ -188,8 +217,8 @@ func TestASmallerTimeoutCountsFromItsHandshake(t *testing.T) {
 			}
 			s := newScript(t, w)
 			s.Conn.failed = func(error) {}
-			s.send(connectRequest(int32(scriptTimeout.Milliseconds()), 42, make([]byte, PasswordSize)))
-			answer := answering(0, int32(scriptTimeout.Milliseconds()/2), 42, make([]byte, PasswordSize), nil)
+			s.send(connectRequest(int32(scriptTimeout.Milliseconds()), sessionID, password))
+			answer := answering(0, int32(scriptTimeout.Milliseconds()/2), sessionID, password, nil)
 			go s.server.Write(frame(int32(len(answer)), answer...))
 			go s.Conn.Read(make([]byte, 1))
 			synctest.Wait()
@@ -209,7 +238,6 @@ func TestASmallerTimeoutCountsFromItsHandshake(t *testing.T) {
 // FuzzHandshake sends arbitrary bytes to a connection and to go-zookeeper behind it: the answer
 // to the connect request, and what follows it.
 func FuzzHandshake(f *testing.F) {
-	password := make([]byte, PasswordSize)
 	seed := func(body []byte, rest ...byte) { f.Add(append(frame(int32(len(body)), body...), rest...)) }
 	seed(accepting(password))
 	seed(answering(0, 1000, 7, password, []byte{0}))

@@ -53,6 +53,7 @@ func (c *Conn) Read(p []byte) (int, error) {
 // session's own requests. All other frames remain for go-zookeeper.
 func (c *Conn) nextFrame() error {
 	if _, err := io.ReadFull(c.in, c.head[:lengthSize]); err != nil {
+		c.sawEnd(err)
 		return err
 	}
 	length := int(int32(binary.BigEndian.Uint32(c.head[:])))
@@ -123,6 +124,9 @@ func (c *Conn) reply() (request sent, _ error) {
 	at := slices.IndexFunc(c.pending, func(s sent) bool { return s.xid == xid })
 	if at < 0 {
 		return request, c.wrong(fmt.Errorf("answer to request %d, which was not sent", xid))
+	}
+	if c.undecided(code) {
+		return request, c.wrong(fmt.Errorf("ClickHouse Keeper does not know the outcome of a request: %w", code))
 	}
 	request = c.pending[at]
 	c.answered(at)

@@ -358,9 +358,10 @@ func (c *Conn) Multi(m Multi) ([]Result, error) {
 // CreateParent creates a container, which the server deletes after its last child was deleted.
 // A server before 3.5 has no containers and refuses the flag as a bad argument. CreateParent then
 // creates a persistent znode. If that succeeds, the flag was the bad argument, and the session
-// creates no more containers. Repeating CreateParent is harmless.
+// creates no more containers. Keeper ignores the flag, or ends the connection. Repeating CreateParent
+// is harmless.
 func (w *Wire) CreateParent(path string, acl []jute.ACL) error {
-	if !w.noContainers.Load() {
+	if !w.Keeper() && !w.noContainers.Load() {
 		if err := w.CreateContainer(path, acl); !errors.Is(err, BadArguments) {
 			return err
 		}

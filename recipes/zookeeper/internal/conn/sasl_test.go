@@ -70,7 +70,7 @@ func TestServersThatDoNotCompleteSASL(t *testing.T) {
 						return
 					}
 					reply := make([]byte, lengthSize+36) // of a handshake: protocol version, timeout, session id, password
-					for at, value := range map[int]uint32{0: 36, 8: 10_000, 16: 7, 20: PasswordSize} {
+					for at, value := range map[int]uint32{0: 36, 8: 10_000, 12: 1 << 24, 16: 7, 20: PasswordSize, 24: 7} {
 						binary.BigEndian.PutUint32(reply[at:], value)
 					}
 					server.Write(reply)

@@ -25,7 +25,7 @@ type Config struct {
 	Lease    *lease.Lease    // receives the contacts
 	Life     context.Context // done when the session is lost; the cause is the reason
 
-	Accepted  func(id int64) bool            // a server accepted a connection; returns false if it opened another session
+	Accepted  func(id int64)                 // a server accepted a connection into the session
 	Connected func()                         // the connection can be used
 	Suspended func()                         // the connection has ended
 	Lost      func(reason error)             // the server has ended the session
@@ -59,6 +59,7 @@ type Wire struct {
 	closed    chan struct{}
 	closeOnce sync.Once
 
+	keeper       atomic.Bool // the servers are ClickHouse Keeper
 	refused      atomic.Bool // a server has refused the session's identity
 	noCreate2    atomic.Bool // a server does not support create2
 	containers   atomic.Bool // a server supports containers, so it is 3.5 or later
@@ -107,10 +108,9 @@ func (w *Wire) callback(e zk.Event) {
 	}
 	switch e.State {
 	case zk.StateHasSession:
-		if w.Accepted(w.ID()) {
-			w.dialer.established()
-			w.Connected()
-		}
+		w.Accepted(w.ID())
+		w.dialer.established()
+		w.Connected()
 	case zk.StateDisconnected:
 		w.Suspended()
 	case zk.StateExpired:
@@ -172,13 +172,13 @@ func (w *Wire) RefuseIdentity() { w.refused.Store(true) }
 // CreatesBare reports whether the session can create bare znodes: it has an identity, and servers
 // support Create2. It is true until a server has shown the opposite.
 func (w *Wire) CreatesBare() bool {
-	return w.Identity != "" && !w.refused.Load() && !w.noCreate2.Load()
+	return !w.Keeper() && w.Identity != "" && !w.refused.Load() && !w.noCreate2.Load()
 }
 
 // RemovesWatches reports whether the servers support RemoveDataWatch, as they do since 3.5, and
 // whether that is known.
 func (w *Wire) RemovesWatches() (removes, known bool) {
-	if w.noContainers.Load() || w.noCreate2.Load() {
+	if w.Keeper() || w.noContainers.Load() || w.noCreate2.Load() {
 		return false, true
 	}
 	containers := w.containers.Load()
@@ -261,7 +261,7 @@ func (c *Conn) SendClose() {
 func (w *Wire) CloseSession(ctx context.Context, id int64) error {
 	for {
 		err := w.closeAgain(ctx, id)
-		if err == nil || ctx.Err() != nil || errors.Is(err, recipes.ErrAuthFailed) {
+		if err == nil || ctx.Err() != nil || errors.Is(err, recipes.ErrAuthFailed) || errors.Is(err, recipes.ErrNotContinued) {
 			return err
 		}
 		w.Logger.Debug("closing the session again", "error", err)

@@ -88,14 +88,14 @@ func TestTheWireHidesTheZxid(t *testing.T) {
 	c := over(t, client, w, time.Now().Add(watchdog.Patience), func(error) {})
 	defer c.Close()
 
-	go c.Write(connectRequest(1000, 5, make([]byte, PasswordSize)))
+	go c.Write(connectRequest(1000, sessionID, make([]byte, PasswordSize)))
 	sent := make([]byte, lengthSize+4+8+4+8+4+PasswordSize)
 	must.Get(io.ReadFull(server, sent))(t)
 	if zxid := binary.BigEndian.Uint64(sent[connectZxidAt:]); zxid != 7 {
 		t.Errorf("lastZxidSeen is %d", zxid)
 	}
 	header := binary.BigEndian.AppendUint64([]byte{0, 0, 0, 1}, 99)
-	handshake, reply := frame(36, accepting(make([]byte, PasswordSize))...), frame(replyHeaderSize, append(header, 0, 0, 0, 0)...)
+	handshake, reply := frame(36, accepting(password)...), frame(replyHeaderSize, append(header, 0, 0, 0, 0)...)
 	go func() {
 		server.Write(handshake)
 		skipFrame(server)
@@ -155,7 +155,7 @@ func TestThePasswordIsTheAnswersLastPart(t *testing.T) {
 		synctest.Test(t, func(t *testing.T) {
 			s := newScript(t, newWire(t))
 			s.send(connectRequest(int32(scriptTimeout.Milliseconds()), 0, make([]byte, PasswordSize)))
-			s.receive(append(accepting([]byte("0123456789abcdef")), make([]byte, more)...))
+			s.receive(append(accepting(password), make([]byte, more)...))
 			if password := s.wire.Password(); string(password) != "0123456789abcdef" {
 				t.Errorf("with %d bytes behind it the password is %v", more, password)
 			}
@@ -175,7 +175,7 @@ func TestALaterServerCannotRaiseTheTimeout(t *testing.T) {
 		} {
 			s := newScript(t, w)
 			s.send(connectRequest(int32(first.Milliseconds()), session, make([]byte, PasswordSize)))
-			answer := accepting(make([]byte, PasswordSize))
+			answer := accepting(password)
 			binary.BigEndian.PutUint32(answer[4:], uint32(test.granted.Milliseconds()))
 			go s.server.Write(frame(int32(len(answer)), answer...))
 			shown := make([]byte, lengthSize+len(answer))

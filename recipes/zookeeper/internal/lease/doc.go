@@ -173,4 +173,43 @@
 // each holder ten writes per timeout, on every disk of the ensemble.
 //
 // The guarded write is safe even if these assumptions do not hold.
+//
+// # ClickHouse Keeper
+//
+// A session recognizes ClickHouse Keeper (package conn). Nothing was tested there. "Published: yes"
+// means that the sources of 2026 or a maintainer say so, and "no" that they say the opposite:
+//
+//  1. Only the leader expires a session. Published: yes. (Each server also ends a connection that has
+//     sent nothing for the timeout. Here that is the end of the session too.)
+//  2. The leader counts from a time that is not before the sending of the contact. Published: yes, for
+//     requests that go through its log. It counts from when it applied them.
+//  3. The leader's clock runs as ours. Published: unknown. If it is a wall clock, setting it
+//     forward expires sessions early.
+//  4. A follower reports its clients' contacts to the leader. Published: no. Reads on a follower extend
+//     no session (issue 111102, and pull request 121361, which was open in September 2026). The
+//     argument does not need that there: R1 and R2 extend the session by themselves, and are
+//     later than c. The beat of a hold therefore consists of syncs and writes, never of reads alone.
+//  5. Syncs and writes go through the leader. Published: yes, through the log of the quorum. Pings do
+//     so too, except in the first versions.
+//  6. The requests of a connection are carried out in order. Published: yes by default, and unknown with the
+//     setting async_replication.
+//  7. The leader has handled a request that was answered. Published: unknown. The quorum has the
+//     request in its log, and the session's server has applied it. A leader that applies its log late
+//     counts from an older request.
+//  8. A new leader counts each session from its own start. Published: no. It counts from when it applied
+//     the session's last request itself: see 7.
+//  9. The leader has each handshake. Published: yes: opening a session goes through the log.
+//  10. A handshake continues its session. Published: no. So the session ends with its connection
+//     (recipes.ErrNotContinued), and the handshake of another session is no contact.
+//  11. The timeout is in the transaction that creates the session. Published: yes.
+//  12. A leader that was replaced answers no sync for long. Published: yes: without a majority it answers none.
+//  13. Expiry deletes all ephemeral znodes of the session in one transaction. Published: yes.
+//  14. Nothing of an expired session is carried out. Published: no. A write that is behind the expiry in
+//     the log happens. A guarded write does not, because its check fails.
+//
+// Where the answer is unknown, another client may be granted before Done closes. Tokens and guarded
+// writes depend on 13 only, and on transactions that are atomic and in one order, which is published.
+//
+// A sync is written to the log there. So each session with a hold costs ten log entries per timeout. A
+// session whose sync is not answered stays at its server, because moving would end it.
 package lease

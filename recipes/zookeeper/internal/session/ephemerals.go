@@ -18,7 +18,8 @@ import (
 // It counts the paths that it creates, and not those that are deleted: other clients delete some. When
 // the count reaches the limit, the session asks the server for its paths. The reply is as large as
 // these paths. The session then creates as many bytes of new paths as there is room for before it
-// asks again.
+// asks again. ClickHouse Keeper has neither that transaction nor the request, so nothing is counted
+// there.
 type ephemerals struct {
 	mu       sync.Mutex
 	bytes    int // no less than the paths that the session has, and is creating
@@ -64,7 +65,7 @@ func (s *Session) reserve(ctx context.Context, path string, spare bool) (settle 
 		e.settle(size, true)
 		return nil, err
 	}
-	if has, full := e.over(limit); full {
+	if has, full := e.over(limit); full && !s.wire.Keeper() {
 		e.settle(size, true)
 		return nil, fmt.Errorf("%w: with %s, the ephemeral znodes of this session would have %d bytes of paths; at most %d are safe with SessionConfig.MaxPacket (max_packet), %d: when the session ends, ZooKeeper writes all of them into one transaction, and servers stop at one above jute.maxbuffer; release something, use another session for a part, or raise both settings",
 			recipes.ErrTooLarge, path, has, limit, s.wire.MaxPacket)
@@ -99,7 +100,7 @@ func (e *ephemerals) over(limit int) (bytes int, over bool) {
 // so at a time.
 func (s *Session) recount(ctx context.Context, limit int) error {
 	e := &s.ephemerals
-	if _, over := e.over(limit); !over {
+	if _, over := e.over(limit); !over || s.wire.Keeper() {
 		return nil
 	}
 	select {

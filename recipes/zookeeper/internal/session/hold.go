@@ -122,7 +122,7 @@ func (s *Session) confirm() {
 				if reads == nil { // otherwise the server is slow
 					reads = s.sendInspections()
 				}
-			case time.Since(at) >= s.Timeout()/4:
+			case time.Since(at) >= s.Timeout()/4 && s.Continues() == nil: // otherwise moving would lose the session
 				s.log.Warn("the leader does not answer; trying another server", "server", sync.Conn.RemoteAddr())
 				sync.Conn.Close()
 			default: // a second sync before the first is answered would prove nothing more

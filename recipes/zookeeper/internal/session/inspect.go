@@ -28,7 +28,9 @@ type Inspection struct {
 // each change is in the record, or fires the watch. The watch fires once, and the path is then due
 // again. So a path costs at most one read, one event and its share in a request for watches for each
 // confirmation, however often it changes. (A persistent watch would send an event for each change.)
-// A server sets the watch without reading anything, since ZooKeeper 3.3.
+// A server sets the watch without reading anything, since ZooKeeper 3.3. ClickHouse Keeper may not
+// know that request. There the session lists the path instead, which sets the watch and returns the
+// record: a change then costs a listing.
 //
 // In each confirmation, at most a tenth of the paths is read, or leastInspected. So a session whose
 // connection was lost has read all of its paths again after a timeout, however many there are.
@@ -142,7 +144,8 @@ func (is *inspections) take() (taken []*inspected) {
 type reading struct {
 	batch   *conn.Batch // nil if it could not be sent
 	paths   []*inspected
-	watches int // requests before the read of the first path
+	watches int  // requests before the read of the first path
+	lists   bool // each read lists its path, and sets the watch
 }
 
 // sendInspections sends what is due. It returns nil if nothing is.
@@ -155,13 +158,30 @@ func (s *Session) sendInspections() *reading {
 	for n, p := range r.paths {
 		names[n] = p.path
 	}
-	requests := conn.WatchFromNowOn(names, s.wire.MaxPacket/2)
+	var requests []conn.Request
+	read := func(path string) conn.Request { return conn.Exists(path, false) }
+	if s.wire.Keeper() {
+		r.lists = true
+		read = func(path string) conn.Request { return conn.Children(path, true) }
+	} else {
+		requests = conn.WatchFromNowOn(names, s.wire.MaxPacket/2)
+	}
 	r.watches = len(requests)
 	for _, name := range names {
-		requests = append(requests, conn.Exists(name, false))
+		requests = append(requests, read(name))
 	}
 	r.batch, _ = s.wire.Current().Send(requests...)
 	return r
+}
+
+// stat returns the record of the n-th path.
+func (r *reading) stat(replies []conn.Reply, n int) (Stat, error) {
+	reply := replies[r.watches+n]
+	if !r.lists {
+		return reply.Stat()
+	}
+	l, err := reply.Listing()
+	return l.Stat, err
 }
 
 // answered is closed when all replies have arrived.
@@ -186,13 +206,13 @@ func (is *inspections) report(r *reading) {
 		err := error(nil)
 		if replies != nil {
 			var stat Stat
-			if stat, err = replies[r.watches+n].Stat(); err == nil {
+			if stat, err = r.stat(replies, n); err == nil {
 				for _, i := range is.of(p) {
 					i.check(i, stat)
 				}
 			}
 		}
-		if !watched || err != nil && !errors.Is(err, recipes.ErrNoNode) {
+		if !watched || err != nil && (r.lists || !errors.Is(err, recipes.ErrNoNode)) { // a listing of a missing path sets no watch
 			is.fire(p.path)
 		}
 	}

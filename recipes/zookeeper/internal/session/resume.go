@@ -29,8 +29,9 @@ var errLetGo = fmt.Errorf("%w: let go, so that another process can resume it", r
 // ticket's timeout replaces its SessionTimeout.
 //
 // An error matches recipes.ErrSessionLost if the session has ended: the server does not know
-// the session or its password, or the deadline has passed. On any error nothing was deleted,
-// and no session was opened or closed.
+// the session or its password, or the deadline has passed. It matches recipes.ErrUnsupported if the
+// session is one of ClickHouse Keeper. On any error nothing was deleted, and no session was opened or
+// closed.
 func Resume(ctx context.Context, cfg recipes.SessionConfig, dial DialFunc, t Ticket) (*Session, error) {
 	s, err := resume(ctx, cfg, dial, t)
 	if err != nil {
@@ -42,6 +43,9 @@ func Resume(ctx context.Context, cfg recipes.SessionConfig, dial DialFunc, t Tic
 func resume(ctx context.Context, cfg recipes.SessionConfig, dial DialFunc, t Ticket) (*Session, error) {
 	if !t.secret.valid() {
 		return nil, errTicket
+	}
+	if conn.IsKeeper(t.secret.id, t.secret.password) { // a handshake would open another session
+		return nil, errKeeperSession
 	}
 	cfg.SessionTimeout = t.secret.timeout
 	s, err := prepare(cfg, dial, t.secret.contact) // so the deadline counts from that contact
@@ -276,6 +280,9 @@ func (s *Session) DropRest(ctx context.Context, spare func(path string) bool) er
 
 // listEphemerals lists the session's ephemeral znodes below dir.
 func (s *Session) listEphemerals(ctx context.Context, dir string) ([]string, error) {
+	if err := s.Continues(); err != nil {
+		return nil, err
+	}
 	full, err := ask(ctx, s, "list the ephemeral znodes of", dir, conn.Ephemerals(s.full(dir)), conn.Reply.Paths)
 	if errors.Is(err, conn.Unimplemented) {
 		err = fmt.Errorf("resuming a session needs ZooKeeper 3.6 or later: %w", err)

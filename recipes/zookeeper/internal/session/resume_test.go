@@ -194,7 +194,7 @@ func TestAServerThatAnswersWithAnotherSession(t *testing.T) {
 		c, err := new(net.Dialer).DialContext(ctx, network, address)
 		return impostor{c}, err
 	}
-	if _, err := session.Resume(zktest.Bounded(t), to(srv), dial, s.Ticket()); !errors.Is(err, recipes.ErrExpired) {
+	if _, err := session.Resume(zktest.Bounded(t), to(srv), dial, s.Ticket()); !errors.Is(err, recipes.ErrNotContinued) {
 		t.Errorf("resumed as another session: %v", err)
 	}
 	if _, err := s.Stat(zktest.Bounded(t), "/"); err != nil {

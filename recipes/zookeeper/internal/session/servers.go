@@ -18,6 +18,10 @@ func (s *Session) followServers() {
 		if err != nil {
 			return
 		}
+		if s.wire.Keeper() {
+			s.log.Warn("the servers of the ensemble cannot be followed: ClickHouse Keeper keeps no client ports")
+			return
+		}
 		node, err := ask(s.ctx, s, "read", membershipPath, conn.Get(membershipPath, true), conn.Reply.Node)
 		switch {
 		case s.Err() != nil:

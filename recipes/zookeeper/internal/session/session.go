@@ -174,8 +174,22 @@ func (s *Session) Err() error {
 	return context.Cause(s.ctx)
 }
 
-// Counters returns the session's traffic so far.
-func (s *Session) Counters() recipes.Stats { return s.wire.Counters.Snapshot() }
+// Counters returns the session's traffic so far, and the kind of its servers.
+func (s *Session) Counters() recipes.Stats {
+	stats := s.wire.Counters.Snapshot()
+	stats.Server = s.wire.Server()
+	return stats
+}
+
+// Continues returns an ErrUnsupported if the servers never continue a session on another connection.
+func (s *Session) Continues() error {
+	if s.wire.Keeper() {
+		return errKeeperSession
+	}
+	return nil
+}
+
+var errKeeperSession = fmt.Errorf("%w: ClickHouse Keeper does not continue a session on another connection, so no other process can resume it", recipes.ErrUnsupported)
 
 // CountHandoff and CountFallback increment the counters in recipes.Stats.
 func (s *Session) CountHandoff()  { s.wire.Counters.Handoffs.Add(1) }
@@ -277,9 +291,9 @@ func (s *Session) begin() {
 	}
 }
 
-// accepted runs when a server has accepted a connection into a session. It reports whether that
-// is this session.
-func (s *Session) accepted(id int64) bool {
+// accepted runs when a server has accepted a connection into the session. Package conn refuses any
+// other session.
+func (s *Session) accepted(id int64) {
 	s.mu.Lock()
 	before := s.id
 	if before == 0 {
@@ -291,14 +305,12 @@ func (s *Session) accepted(id int64) bool {
 	s.mu.Unlock()
 	switch before {
 	case 0:
+		if s.wire.Keeper() {
+			s.log.Warn("the server is ClickHouse Keeper, not ZooKeeper: a lock promises less there (docs/servers.md); use guarded writes or fencing tokens", "session", fmt.Sprintf("%#x", uint64(id)))
+		}
 	case id:
 		s.wire.Counters.Reconnects.Add(1)
-	default:
-		s.wire.Drop() // before a request is sent on it
-		s.end(fmt.Errorf("%w: the server answered with another session, %#x", recipes.ErrExpired, uint64(id)))
-		return false
 	}
-	return true
 }
 
 func (s *Session) connected() {
