@@ -74,7 +74,6 @@ func (e Experiment) open(ctx context.Context, t Trial) (opened, error) {
 	return all, nil
 }
 
-// cutsOff reports whether a fault cuts off a session.
 func (e Experiment) cutsOff() bool {
 	return slices.ContainsFunc(e.Faults, func(f timeline.Fault) bool { return !f.Server() })
 }
@@ -122,7 +121,6 @@ func (o *opened) close(ctx context.Context) {
 	}
 }
 
-// aftermath is how long after a failover the survivors' traffic is counted.
 const aftermath = time.Second
 
 func (e Experiment) counter(what string, of int) func() {

@@ -29,8 +29,6 @@ type failoverGrant struct {
 	reported  bool // the killed session had reported its loss by then
 }
 
-// failover lets all contenders join the line, kills the holder's session, and waits until
-// the next contender is granted.
 func (l Load) failover(ctx context.Context) (Measurement, error) {
 	if l.Kill == nil {
 		return Measurement{}, errors.New("failover: Load.Kill is nil")
@@ -58,7 +56,6 @@ func (l Load) failover(ctx context.Context) (Measurement, error) {
 	return m, nil
 }
 
-// contend waits in line until it is granted or the load ends.
 func (f *failover) contend(ctx context.Context, c contender) error {
 	held, err := c.acquire(ctx)
 	at := time.Now()

@@ -161,7 +161,7 @@ func (l Load) Run(ctx context.Context) (Measurement, error) {
 		case l.Shared:
 			return l.shared(ctx)
 		case l.Workload == Cycle:
-			return l.contend(ctx, newCycle(l))
+			return l.contend(ctx, &cycle{warmup: warmup{shortest: l.Warmup}, duration: l.Duration, contenders: int64(len(l.Sessions))})
 		}
 		return l.contend(ctx, drain{contenders: len(l.Sessions)})
 	}

@@ -107,8 +107,6 @@ func (s *share) join(id int64) {
 	}
 }
 
-// commence waits until all contenders of this process have joined. Then it begins the
-// measured part and lets the first holder continue.
 func (s *share) commence(ctx context.Context) (recipes.Stats, error) {
 	if err := s.rest.await(ctx, int64(len(s.Sessions))); err != nil {
 		return recipes.Stats{}, err

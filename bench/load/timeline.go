@@ -15,7 +15,6 @@ import (
 	"github.com/zkrecipes/zkrecipes/recipes"
 )
 
-// timed is a running timeline: a closed loop during which faults happen.
 type timed struct {
 	Load
 	started time.Time
@@ -38,7 +37,6 @@ type seat struct {
 	joined  time.Duration // when it last joined the line
 }
 
-// lost reports whether the seat's session has reported its loss.
 func (s *seat) lost() bool {
 	select {
 	case <-s.session.Done():
@@ -48,8 +46,6 @@ func (s *seat) lost() bool {
 	}
 }
 
-// timeline runs a closed loop for Duration, and records its seconds. Contenders whose session is
-// lost open another one and continue.
 func (l Load) timeline(ctx context.Context) (Measurement, error) {
 	if l.Duration <= 0 || l.Reopen == nil {
 		return Measurement{}, errors.New("a timeline needs Load.Duration and Load.Reopen")
@@ -95,7 +91,6 @@ func (l Load) timeline(ctx context.Context) (Measurement, error) {
 
 func (t *timed) now() time.Duration { return time.Since(t.started) }
 
-// contend takes turns until the timeline is over.
 func (t *timed) contend(ctx context.Context, s *seat, session recipes.Client) error {
 	for {
 		err := t.seated(ctx, s, session)
@@ -120,7 +115,6 @@ func (t *timed) contend(ctx context.Context, s *seat, session recipes.Client) er
 	}
 }
 
-// reopenPause is the time between two attempts to open a session.
 const reopenPause = 100 * time.Millisecond
 
 func (t *timed) reopen(ctx context.Context, i int) (recipes.Client, error) {
@@ -210,7 +204,6 @@ func (t *timed) granted(s *seat, token recipes.Token, asked, granted time.Durati
 	return nil
 }
 
-// keep keeps the grant for Load.Hold, or until the session is lost.
 func (t *timed) keep(ctx context.Context, s *seat) error {
 	if t.Hold <= 0 {
 		return nil
@@ -242,8 +235,6 @@ func (t *timed) leaving(s *seat) error {
 	return nil
 }
 
-// cutOff cuts off the holder from the servers, as if its machine had died, and waits until its
-// session reports the loss.
 func (t *timed) cutOff(ctx context.Context, s *seat, fault timeline.Fault) error {
 	t.series.Fault(t.now(), fault)
 	if err := t.Kill(ctx, s.id-1); err != nil {

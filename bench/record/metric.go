@@ -26,7 +26,6 @@ var directed = []string{
 	unit.Packets, unit.Fsyncs, unit.ServerCPU, unit.HostCPU, unit.OtherCPU, unit.RSS, unit.Session, unit.RSSEach,
 }
 
-// higher are the units for which higher values are better.
 var higher = []string{unit.Handoffs, unit.Acquired, unit.Ops, unit.TurnsMin}
 
 // Metrics derives the figures of a record. It omits figures that the trial cannot have:
@@ -82,7 +81,6 @@ func (r Record) speed(m *metrics) {
 	}
 }
 
-// longest returns the longest time without a grant after any fault of a timeline.
 func (r Record) longest() (d time.Duration) {
 	if r.Timeline != nil {
 		for _, f := range r.Timeline.Faults {

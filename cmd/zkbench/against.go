@@ -83,8 +83,6 @@ func (c command) runAgainst(ctx context.Context, s settings) (err error) {
 	return c.compareBuilds(builds)
 }
 
-// pairs runs each trial with both builds. It appends the records to those of the builds, and to
-// the files that are not nil.
 func (c command) pairs(ctx context.Context, trials []bench.Trial, seed uint64, args []string, builds *[2]build, written [2]*output.File) error {
 	progress := c.newProgress(trials)
 	defer progress.endAll()

@@ -116,7 +116,6 @@ func (c command) compareVerb(_ context.Context, args []string) error {
 	return exit.Answer(exit.TooFew)
 }
 
-// writeComparison writes the result of a comparison. It returns exit code 1 if something became worse.
 func (c command) writeComparison(result compare.Result) error {
 	if err := result.Write(c.stdout); err != nil {
 		return err

@@ -25,7 +25,6 @@ import (
 	"github.com/zkrecipes/zkrecipes/recipes"
 )
 
-// experiment runs the experiment of the settings. The records contain args.
 func (c command) experiment(ctx context.Context, s settings, args []string) (err error) {
 	c.quiet = s.quiet
 	end := &exit.Cleanup{}
@@ -64,7 +63,6 @@ func (c command) experiment(ctx context.Context, s settings, args []string) (err
 	return err
 }
 
-// prepare opens the files for results, and starts the servers and transports.
 func (c command) prepare(ctx context.Context, s settings, end *exit.Cleanup) (e bench.Experiment, srv servers.Server, out *output.Sink, former []record.Run, err error) {
 	if out, former, err = output.OpenSink(s.out, s.record, s.resume); err != nil {
 		return e, srv, out, former, err
@@ -78,26 +76,11 @@ func (c command) prepare(ctx context.Context, s settings, end *exit.Cleanup) (e 
 		return e, srv, out, former, err
 	}
 	end.Add(stop)
-	if err = s.fits(); err != nil {
+	srv, transports, err := c.reach(ctx, s, end)
+	if err != nil {
 		return e, srv, out, former, err
 	}
-	if srv, err = servers.Start(ctx, s.Flags, end); err != nil {
-		return e, srv, out, former, err
-	}
-	if err = srv.Admits(ctx, s.connections()); err != nil {
-		return e, srv, out, former, err
-	}
-	session := srv.Session
-	session.SessionTimeout = s.sessionTimeout
-	var transports []bench.Transport
-	for _, name := range s.via {
-		t, err := transport.Launch(ctx, c.transports, name, s.plugin, session, end, c.say)
-		if err != nil {
-			return e, srv, out, former, err
-		}
-		transports = append(transports, t)
-	}
-	e = s.experiment(transports, session)
+	e = s.experiment(transports, srv.Session)
 	e.Figures, e.Wanted, e.Server = srv.Figures, servers.Wanted, srv.Victim
 	if c.check != nil {
 		e.Check = c.check
@@ -105,13 +88,31 @@ func (c command) prepare(ctx context.Context, s settings, end *exit.Cleanup) (e 
 	return e, srv, out, former, nil
 }
 
-func (s settings) experiment(transports []bench.Transport, session recipes.SessionConfig) bench.Experiment {
-	limits := validity.DefaultLimits()
-	if s.Inside() {
-		limits = validity.WithServer()
+// reach starts or finds the servers, and prepares the transports to them.
+func (c command) reach(ctx context.Context, s settings, end *exit.Cleanup) (srv servers.Server, all []bench.Transport, err error) {
+	if err = s.fits(); err != nil {
+		return srv, nil, err
 	}
+	if srv, err = servers.Start(ctx, s.Flags, end); err != nil {
+		return srv, nil, err
+	}
+	if err = srv.Admits(ctx, s.connections()); err != nil {
+		return srv, nil, err
+	}
+	srv.Session.SessionTimeout = s.sessionTimeout
+	for _, name := range s.via {
+		t, err := transport.Launch(ctx, c.transports, name, s.plugin, srv.Session, end, c.say)
+		if err != nil {
+			return srv, nil, err
+		}
+		all = append(all, t)
+	}
+	return srv, all, nil
+}
+
+func (s settings) experiment(transports []bench.Transport, session recipes.SessionConfig) bench.Experiment {
 	e := s.Experiment
-	e.Transports, e.Session, e.Check, e.Ascending = transports, session, limits.Check, s.limit > 0
+	e.Transports, e.Session, e.Check, e.Ascending = transports, session, validity.For(s.Inside()).Check, s.limit > 0
 	e.Root = fmt.Sprintf("/zkbench/%s-%08x", time.Now().UTC().Format("20060102T150405"), rand.Uint32())
 	return e
 }
@@ -235,7 +236,6 @@ func (c command) sayInvalid(records []record.Record) {
 	}
 }
 
-// environment describes the servers, this machine and this build.
 func environment(ctx context.Context, srv servers.Server, args []string) record.Environment {
 	env := srv.About.Environment()
 	env.Details = map[string]string{

@@ -24,8 +24,6 @@ type history struct {
 	ceiling  ceiling
 }
 
-// newHistory returns the history of a run on that server. It returns exit.Usage if the
-// file was recorded on another one.
 func newHistory(runs []record.Run, about record.Server, limit time.Duration) (*history, error) {
 	p := &history{runs: runs, have: map[string]int{}, failed: map[string]int{}, reported: map[string]bool{}, ceiling: ceiling{limit: limit}}
 	for _, run := range runs {
@@ -113,7 +111,6 @@ type ceiling struct {
 
 func (c *ceiling) add(r record.Record) { c.trials = append(c.trials, r) }
 
-// fastestTrials returns the fastest trials of a combination, by contenders.
 func (c *ceiling) fastestTrials(of record.Record) map[int]time.Duration {
 	fastest := map[int]time.Duration{}
 	for _, r := range c.trials {

@@ -8,8 +8,8 @@
 //	zkbench help             list the other verbs: sweep, plan, replay, slo, report, serve and verify
 //
 // This package has what a person meets: the verbs with their flags, and the sentences of answers.
-// Its files call each other in one direction only: main.go, a file for each verb, experiment.go,
-// settings.go, flags.go, command.go. Package bench runs the experiment. Below internal are
+// Its files call each other in one direction only: main.go, the files of verbs, experiment.go,
+// settings.go, command.go. Package bench runs the experiment. Below internal are
 //
 //   - exit codes, lists of values, the servers, the transports, this machine and the files,
 //   - and what turns records into figures, models, verdicts, tables and pages, without flags.
@@ -83,7 +83,6 @@ func verbs() []verbEntry {
 	}
 }
 
-// run runs zkbench and returns its exit code.
 func (c command) run(ctx context.Context, args []string) int {
 	// Errors of servers, and names from files and arguments, may have bytes that a terminal acts upon.
 	c.stdout, c.stderr = printable.Writer(c.stdout, printable.Text), printable.Writer(c.stderr, printable.Text)

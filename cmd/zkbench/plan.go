@@ -1,17 +1,23 @@
 package main
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"flag"
 	"fmt"
-	"io"
+	"slices"
+	"strconv"
 	"strings"
+	"time"
 
+	"github.com/zkrecipes/zkrecipes/bench/load"
 	"github.com/zkrecipes/zkrecipes/bench/record"
 	"github.com/zkrecipes/zkrecipes/cmd/zkbench/internal/exit"
 	"github.com/zkrecipes/zkrecipes/cmd/zkbench/internal/list"
 	"github.com/zkrecipes/zkrecipes/cmd/zkbench/internal/plan"
+	"github.com/zkrecipes/zkrecipes/cmd/zkbench/internal/report"
+	"github.com/zkrecipes/zkrecipes/cmd/zkbench/internal/transport"
 	"github.com/zkrecipes/zkrecipes/internal/helptext"
 )
 
@@ -143,23 +149,165 @@ func (c command) answerPlan(s planSettings, runs []record.Run) error {
 			m.Delay = s.rtt
 		}
 	}
-	refused := !s.answers(&out, models)
+	answered := s.answers(&out, models)
 	s.failovers(&out, runs)
-	refused = !s.answerLines(&out, runs) || refused
+	answered = s.answerLines(&out, runs) && answered
 	if out.Len() > 0 {
 		out.WriteString("\n")
 	}
 	for _, m := range models {
-		refused = !s.describe(&out, m) || refused
+		answered = s.describe(&out, m) && answered
 	}
 	for _, err := range skipped {
 		fmt.Fprintf(&out, "left out: %v\n", err)
 	}
-	if _, err := io.WriteString(c.stdout, out.String()); err != nil {
-		return err
-	}
-	if refused {
-		return exit.Answer(exit.Failed)
-	}
-	return nil
+	return c.answer(out.String(), codeOf(answered))
 }
+
+// codeOf is the exit code of plan: whether every question was answered.
+func codeOf(answered bool) int {
+	if answered {
+		return exit.OK
+	}
+	return exit.Failed
+}
+
+type planSettings struct {
+	at       []int
+	p99      time.Duration
+	hold     time.Duration
+	factor   float64
+	lineRate float64
+	seed     uint64
+	rtt      time.Duration
+	choose   bool
+	watches  int
+	servers  int
+	limits   []func(*plan.Limits) // from the flags about servers and machines
+	productionFlags
+}
+
+func (s *planSettings) addLimits(f *flag.FlagSet) {
+	const known = ";\nby default the value in the records, or else ZooKeeper's own default"
+	s.addLimit(f, "max-listing", "the clients' max_listing, a `number` of bytes (default 67108864)", 1, func(l *plan.Limits, n int) { l.MaxListing = n })
+	s.addLimit(f, "max-client-cnxns", "the servers' maxClientCnxns, a `number`; 0 is no limit"+known, 0, func(l *plan.Limits, n int) { l.MaxClientCnxns = n })
+	s.addLimit(f, "descriptors", "`number` of open files that a process of contenders may have (default 524288, as in systemd)", 1, func(l *plan.Limits, n int) { l.Descriptors = n })
+	s.addLimit(f, "network", "the network's `speed` in Mbit/s (default 1000)", 1, func(l *plan.Limits, n int) { l.Network = float64(n) * 1e6 / 8 })
+}
+
+// addLimit adds a flag for a limit of the servers or of the machines.
+func (s *planSettings) addLimit(f *flag.FlagSet, name, usage string, least int, set func(*plan.Limits, int)) {
+	f.Func(name, usage, func(v string) error {
+		n, err := strconv.Atoi(v)
+		if err != nil || n < least {
+			return fmt.Errorf("%q is not a number of at least %d", v, least)
+		}
+		s.limits = append(s.limits, func(l *plan.Limits) { set(l, n) })
+		return nil
+	})
+}
+
+func (s planSettings) limitsOf(m fitted) plan.Limits {
+	l := plan.DefaultLimits(m.Strategy)
+	read := func(limit *int, name, suffix string, scale int) {
+		if n, err := strconv.Atoi(strings.TrimSuffix(m.details[name], suffix)); err == nil {
+			*limit = n * scale
+		}
+	}
+	read(&l.MaxClientCnxns, "server maxClientCnxns", "", 1)
+	read(&l.Heap, "server os.memory.max", "MB", 1<<20)
+	read(&l.Memory, "memory", " kB", 1<<10)
+	read(&l.Processors, "cpus", "", 1)
+	fsync, _, _ := strings.Cut(m.details["server fsync"], " ")
+	if d, err := time.ParseDuration(fsync); err == nil {
+		l.Fsync = d
+	}
+	for _, set := range s.limits {
+		set(&l)
+	}
+	return l
+}
+
+// fitted is a model with the servers of its trials.
+type fitted struct {
+	*plan.Model
+	details   map[string]string // of the first run with such trials
+	place     string            // the servers, in words
+	servers   int
+	embedded  bool
+	transport string
+	hold      time.Duration
+}
+
+// places groups models that can be compared: of the same servers, workload, transport and hold.
+func places(models []fitted) [][]fitted {
+	return alike(models, func(m fitted) string {
+		return fmt.Sprintf("%s, %s, %s, %v", m.place, m.Workload, m.transport, m.hold)
+	})
+}
+
+// alike groups models with the same key, in the order of the first of each group.
+func alike(models []fitted, key func(fitted) string) (groups [][]fitted) {
+	for _, m := range models {
+		i := slices.IndexFunc(groups, func(g []fitted) bool { return key(g[0]) == key(m) })
+		if i < 0 {
+			i = len(groups)
+			groups = append(groups, nil)
+		}
+		groups[i] = append(groups[i], m)
+	}
+	return groups
+}
+
+func sweepCommand(m fitted, where string) string {
+	switch {
+	case where != "":
+	case m.embedded:
+		where = "-embedded"
+	default:
+		where = fmt.Sprintf("-ensemble %d", max(1, m.servers))
+	}
+	kind := string(cmp.Or(m.Workload, load.Drain))
+	if m.hold > 0 {
+		kind += fmt.Sprintf(" -hold %v", m.hold)
+	}
+	if m.transport != "" && m.transport != transport.Direct {
+		kind += " -via " + m.transport
+	}
+	return fmt.Sprintf("zkbench sweep %s -recipe lock -workload %s -contenders 2..1000 -limit 20s -record more.jsonl", where, kind)
+}
+
+// fitModels fits a model to each combination. skipped has an error for each that has too few
+// levels.
+func fitModels(runs []record.Run, seed uint64) (models []fitted, skipped []error) {
+	machine := report.Machines(runs)
+	for _, g := range report.By(runs, func(run record.Run, r record.Record) string {
+		if r.Workload != load.Drain && r.Workload != load.Cycle {
+			return ""
+		}
+		r.Delay = 0 // a model has all delays
+		return report.Title(r, run.Environment.Server) + machine(run, r)
+	}) {
+		first, server := g.Records[0], g.Run.Environment.Server
+		f := fitted{
+			details: g.Run.Environment.Details, place: report.Servers(server) + machine(g.Run, first), servers: server.Servers,
+			embedded: server.Mode == "embedded", transport: first.Transport, hold: first.Hold,
+		}
+		var err error
+		if f.Model, err = plan.Fit(g.Records, seed); err != nil {
+			f.Model = &plan.Model{Workload: first.Workload}
+			skipped = append(skipped, fmt.Errorf("%s: %w; such as by: %s", g.Title, err, sweepCommand(f, "")))
+			continue
+		}
+		f.Name = g.Title
+		models = append(models, f)
+	}
+	if len(models)+len(skipped) == 0 {
+		skipped = append(skipped, fmt.Errorf("no trials of -workload drain or cycle in the records; make them with: %s",
+			sweepCommand(fitted{Model: new(plan.Model)}, "")))
+	}
+	return models, skipped
+}
+
+// carried is the share of the highest throughput to plan with.
+const carried = 0.7

@@ -110,17 +110,11 @@ func (c command) planProduction(p productionFlags, seed uint64) error {
 		return err
 	}
 	var out strings.Builder
-	refused := !p.writePaths(&out, l, seed)
+	answered := p.writePaths(&out, l, seed)
 	if len(samples) > 0 {
-		refused = !loads(&out, l, samples) || refused
+		answered = loads(&out, l, samples) && answered
 	}
-	if _, err := io.WriteString(c.stdout, out.String()); err != nil {
-		return err
-	}
-	if refused {
-		return exit.Answer(exit.Failed)
-	}
-	return nil
+	return c.answer(out.String(), codeOf(answered))
 }
 
 func (p productionFlags) writePaths(w io.Writer, l *traffic.Log, seed uint64) bool {

@@ -56,7 +56,6 @@ func (c command) tabulate(s show, records []record.Record) error {
 	return c.sayFaults(records)
 }
 
-// sayFaults writes what followed the faults of timelines.
 func (c command) sayFaults(records []record.Record) error {
 	faults := report.Faults(records)
 	if len(faults.Rows) == 0 {
@@ -172,7 +171,6 @@ func (p *progress) pause() {
 	}
 }
 
-// step counts a trial that has ended.
 func (p *progress) step() {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -189,7 +187,6 @@ func (p *progress) countTrial(contenders int) {
 	}
 }
 
-// skip counts a trial that is left out.
 func (p *progress) skip(t bench.Trial) {
 	p.mu.Lock()
 	defer p.mu.Unlock()

@@ -13,15 +13,12 @@ import (
 	"golang.org/x/sync/errgroup"
 	"gonum.org/v1/gonum/stat"
 
-	"github.com/zkrecipes/zkrecipes/bench"
 	"github.com/zkrecipes/zkrecipes/bench/load"
 	"github.com/zkrecipes/zkrecipes/bench/record"
 	"github.com/zkrecipes/zkrecipes/cmd/zkbench/internal/exit"
 	"github.com/zkrecipes/zkrecipes/cmd/zkbench/internal/report"
-	"github.com/zkrecipes/zkrecipes/cmd/zkbench/internal/servers"
 	"github.com/zkrecipes/zkrecipes/cmd/zkbench/internal/table"
 	"github.com/zkrecipes/zkrecipes/cmd/zkbench/internal/traffic"
-	"github.com/zkrecipes/zkrecipes/cmd/zkbench/internal/transport"
 	"github.com/zkrecipes/zkrecipes/cmd/zkbench/internal/validity"
 	"github.com/zkrecipes/zkrecipes/internal/english"
 	"github.com/zkrecipes/zkrecipes/internal/helptext"
@@ -136,7 +133,6 @@ type replay struct {
 	strange  []string      // why lines are left out
 }
 
-// replayed is one path.
 type replayed struct {
 	name         string
 	recipe       load.Recipe
@@ -205,23 +201,11 @@ func (c command) replay(ctx context.Context, s replaySettings, r *replay) (err e
 	end := &exit.Cleanup{}
 	defer end.Run(&err)
 	s.Contenders, s.Workloads = []int{r.sessions}, []load.Workload{load.Open}
-	if err := s.fits(); err != nil {
-		return err
-	}
-	srv, err := servers.Start(ctx, s.Flags, end)
+	srv, via, err := c.reach(ctx, s.settings, end)
 	if err != nil {
 		return err
 	}
-	if err := srv.Admits(ctx, r.sessions); err != nil {
-		return err
-	}
-	session := srv.Session
-	session.SessionTimeout = s.sessionTimeout
-	via, err := transport.Launch(ctx, c.transports, transport.Direct, "", session, end, c.say)
-	if err != nil {
-		return err
-	}
-	opened, err := sessions.Open(ctx, via.Open, func(int) recipes.SessionConfig { return session }, r.sessions, func() {})
+	opened, err := sessions.Open(ctx, via[0].Open, func(int) recipes.SessionConfig { return srv.Session }, r.sessions, func() {})
 	if err != nil {
 		return err
 	}
@@ -234,7 +218,7 @@ func (c command) replay(ctx context.Context, s replaySettings, r *replay) (err e
 		total += len(p.acquisitions)
 	}
 	c.say("%s of %s by %s within %v on %s", english.Count(total, "acquisition"), english.Count(len(r.paths), "path"), english.Count(r.sessions, "session"), r.length.Round(time.Millisecond), describeServers(srv.About))
-	root := s.experiment([]bench.Transport{via}, session).Root
+	root := s.experiment(via, srv.Session).Root
 	start := time.Now()
 	group, gctx := errgroup.WithContext(ctx)
 	for _, p := range r.paths {
@@ -257,18 +241,14 @@ func (c command) replay(ctx context.Context, s replaySettings, r *replay) (err e
 	return c.compareWaits(s, r, srv.About)
 }
 
-// compareWaits writes the waits of production and of the replay.
 func (c command) compareWaits(s replaySettings, r *replay, about record.Server) error {
-	check := validity.DefaultLimits().Check
-	if s.Inside() {
-		check = validity.WithServer().Check
-	}
+	check := validity.For(s.Inside()).Check
 	if c.check != nil {
 		check = c.check
 	}
 	all := &replayed{name: "all", Measurement: load.Measurement{Wait: histogram.New(), Service: histogram.New()}}
 	rows := [][]string{{"path", "recipe", "acquisitions", "production p50", "p99", "worst", "replay p50", "p99", "worst"}}
-	behind := 0
+	behind := false
 	for _, p := range r.paths {
 		all.production, all.acquisitions = append(all.production, p.production...), append(all.acquisitions, p.acquisitions...)
 		all.Wait.Merge(p.Wait)
@@ -280,19 +260,17 @@ func (c command) compareWaits(s replaySettings, r *replay, about record.Server) 
 			late = append(late, fmt.Sprintf("%d of %s not granted in time", p.Unfinished, english.Count(len(p.acquisitions), "acquisition")))
 		}
 		if len(late) > 0 {
-			behind++
+			behind = true
 			c.warn("the replay did not keep up at %s: %s", p.name, strings.Join(late, "; "))
 		}
 	}
 	rows = append(rows, all.waitsRow())
-	if _, err := fmt.Fprintf(c.stdout, "waits in production, and in the replay on %s, at %g times the speed\n%sheld: %s in production and %s in the replay, in the mean\n",
-		report.Servers(about), s.speed, table.Align(rows, 2), unit.Nanoseconds(float64(all.held)/float64(len(all.production))), unit.Nanoseconds(all.Service.Mean())); err != nil {
-		return err
+	text := fmt.Sprintf("waits in production, and in the replay on %s, at %g times the speed\n%sheld: %s in production and %s in the replay, in the mean\n",
+		report.Servers(about), s.speed, table.Align(rows, 2), unit.Nanoseconds(float64(all.held)/float64(len(all.production))), unit.Nanoseconds(all.Service.Mean()))
+	if behind {
+		return c.answer(text, exit.Invalid)
 	}
-	if behind > 0 {
-		return exit.Answer(exit.Invalid)
-	}
-	return nil
+	return c.answer(text, exit.OK)
 }
 
 func (p *replayed) waitsRow() []string {

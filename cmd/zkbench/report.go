@@ -94,7 +94,6 @@ func planOf(runs []record.Run) string {
 // reportFiles are written beside their final paths and moved there when all are complete.
 type reportFiles struct{ output.Set }
 
-// add renders a file, unless name is "" or an earlier call has failed.
 func (f *reportFiles) add(flag, name string, render func(io.Writer) error) {
 	if o := f.Create(flag, name); o != nil {
 		if err := render(o); err != nil {
@@ -145,7 +144,6 @@ const (
 	insertEnd   = "<!-- zkbench report: end -->"
 )
 
-// replaceBetween returns page with text between its two markers.
 func replaceBetween(page, text []byte) ([]byte, error) {
 	begin, end := bytes.Index(page, []byte(insertBegin)), bytes.Index(page, []byte(insertEnd))
 	if begin < 0 || end < begin || bytes.Count(page, []byte(insertBegin)) != 1 || bytes.Count(page, []byte(insertEnd)) != 1 {
@@ -154,8 +152,6 @@ func replaceBetween(page, text []byte) ([]byte, error) {
 	return bytes.Join([][]byte{page[:begin+len(insertBegin)], []byte("\n"), text, page[end:]}, nil), nil
 }
 
-// insert writes the summary into a page, with figures from the directory figures, unless that
-// is "".
 func (f *reportFiles) insert(name, figures string, sets []report.Set) {
 	if name == "" || f.Err != nil {
 		return

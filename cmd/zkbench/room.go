@@ -44,8 +44,6 @@ func (s settings) openFiles() int {
 	return s.connections()*each + ownFiles
 }
 
-// fits returns exit.Usage if this machine is too small for the experiment. It names what is
-// missing.
 func (s settings) fits() error { return s.fitsInto(machine.This()) }
 
 func (s settings) fitsInto(m machine.Machine) error {

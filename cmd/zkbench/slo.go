@@ -185,7 +185,6 @@ func (c command) probe(ctx context.Context, s sloSettings, e bench.Experiment, n
 	return e.Run(ctx, trial)
 }
 
-// objectiveOf returns the figure of the objective, in nanoseconds.
 func objectiveOf(r record.Record, err error) (float64, error) {
 	switch {
 	case errors.Is(err, load.ErrOverloaded):
@@ -230,11 +229,5 @@ func (c command) writeLevels(s sloSettings, r slo.Result, whole bool) error {
 	} else if whole {
 		fmt.Fprintf(&b, "first fail: none up to %d\n", s.search.To)
 	}
-	if _, err := fmt.Fprint(c.stdout, b.String()); err != nil {
-		return err
-	}
-	if whole && r.LastPass == 0 {
-		return exit.Answer(exit.Failed)
-	}
-	return nil
+	return c.answer(b.String(), codeOf(!whole || r.LastPass > 0))
 }

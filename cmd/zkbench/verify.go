@@ -91,10 +91,8 @@ func (c command) verifyVerb(ctx context.Context, args []string) error {
 	return c.verify(ctx, o, verify.Plugin)
 }
 
-// verifier is verify.Plugin or verify.Host.
 type verifier func(ctx context.Context, o verify.Options, yield func(done, of int, r verify.Result)) error
 
-// verify prints the results as they come, and the progress on a terminal.
 func (c command) verify(ctx context.Context, o verify.Options, check verifier) error {
 	_, terminal := c.terminal(c.stderr)
 	var passed, failed, skipped int

@@ -72,7 +72,6 @@ func report(stderr io.Writer, err error) (code int) {
 	return 1
 }
 
-// description describes a plugin executable.
 type description struct {
 	// Version is the version of the build.
 	Version string `json:"version"`

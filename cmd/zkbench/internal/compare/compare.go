@@ -114,11 +114,8 @@ func compareBy(r Result, a, b *Side, row func(k key, old, new []float64, o Optio
 	r.sort()
 	holm(r.Rows)
 	for i := range r.Rows {
-		better := 0
-		if better = b.units.GetBetter(r.Rows[i].Unit); better == 0 {
-			better = a.units.GetBetter(r.Rows[i].Unit)
-		}
-		r.judge(&r.Rows[i], better)
+		unit := r.Rows[i].Unit
+		r.judge(&r.Rows[i], cmp.Or(b.units.GetBetter(unit), a.units.GetBetter(unit)))
 	}
 	r.OnlyOld, r.OnlyNew = missing(a, b), missing(b, a)
 	r.warn(a, b)

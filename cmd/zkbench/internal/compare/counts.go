@@ -29,7 +29,6 @@ func ReadCounts(r io.Reader, name string, filter *benchproc.Filter) (*Side, erro
 	return side, side.read(r, filter)
 }
 
-// withoutProcs is the name of a result without its GOMAXPROCS.
 func withoutProcs(name benchfmt.Name) string {
 	base, parts := name.Parts()
 	if n := len(parts); n > 0 && parts[n-1][0] == '-' {
@@ -78,7 +77,6 @@ func exactly(old, new benchmath.Summary) Verdict {
 	return Changed
 }
 
-// span has the smallest and the largest of the trials.
 func span(values []float64) (s benchmath.Summary) {
 	if len(values) > 0 {
 		s.Lo, s.Hi = slices.Min(values), slices.Max(values)
@@ -86,7 +84,6 @@ func span(values []float64) (s benchmath.Summary) {
 	return s
 }
 
-// writeCounts writes the counts that differ.
 func (r Result) writeCounts(out *strings.Builder) {
 	rows := [][]string{{"count", "unit", r.Old, r.New, "verdict"}}
 	inexact := 0

@@ -24,7 +24,6 @@ const (
 	Interrupted = 130 // the shells' code for SIGINT
 )
 
-// usageError is the error of Usage.
 type usageError struct{ error }
 
 func (e usageError) Unwrap() error { return e.error }
@@ -37,7 +36,6 @@ type Answer int
 
 func (a Answer) Error() string { return fmt.Sprintf("exit code %d", int(a)) }
 
-// unwritten is the error of Unwritten.
 type unwritten struct{ error }
 
 func (u unwritten) Unwrap() error { return u.error }

@@ -30,7 +30,6 @@ func (l list[T]) String() string {
 	return strings.ReplaceAll(text[1:len(text)-1], " ", ",")
 }
 
-// Set replaces the values.
 func (l list[T]) Set(s string) error {
 	var values []T
 	for _, word := range strings.Split(s, ",") {

@@ -50,6 +50,7 @@ package plan
 
 import (
 	"fmt"
+	"maps"
 	"math"
 	"math/rand/v2"
 	"slices"
@@ -167,10 +168,7 @@ func Fit(records []record.Record, seed uint64) (*Model, error) {
 		byLevel[r.Contenders] = append(byLevel[r.Contenders], r)
 		m.Trials++
 	}
-	for n := range byLevel {
-		m.Levels = append(m.Levels, n)
-	}
-	slices.Sort(m.Levels)
+	m.Levels = slices.Sorted(maps.Keys(byLevel))
 	if len(m.Levels) < MinLevels {
 		return nil, fmt.Errorf("plan: %s of contenders from 2 up, %v; a fit needs %d: record a sweep with -contenders 2..100 or more", english.Count(len(m.Levels), "number"), m.Levels, MinLevels)
 	}
@@ -194,7 +192,6 @@ func Fit(records []record.Record, seed uint64) (*Model, error) {
 	return m, nil
 }
 
-// nameWithout is the name of a record without its contenders and its delay.
 func nameWithout(r record.Record) string {
 	r.Contenders, r.Procs, r.Delay = 0, 1, 0
 	return r.Name()

@@ -192,15 +192,12 @@ func (f Figure) bounds() (x0, x1, y0, y1 float64) {
 // down and up return the next step of 1, 2, 5 below or above v.
 func down(v float64) float64 {
 	decade := math.Pow(10, math.Floor(math.Log10(v)))
-	for _, m := range []float64{5, 2} {
+	for _, m := range []float64{5, 2, 1} {
 		if m*decade <= v*0.999999 {
 			return m * decade
 		}
 	}
-	if v <= decade*1.000001 {
-		return decade / 2
-	}
-	return decade
+	return decade / 2
 }
 
 func up(v float64) float64 {

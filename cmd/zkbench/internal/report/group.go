@@ -252,12 +252,8 @@ func through(transport string) string {
 
 // Servers describes the servers in a few words.
 func Servers(s record.Server) string {
-	version := s.Version
-	if version == "" {
-		version = "of unknown version"
-	}
-	switch {
-	case s.Mode == "embedded":
+	version := cmp.Or(s.Version, "of unknown version")
+	if s.Mode == "embedded" {
 		return fmt.Sprintf("the embedded server (%s)", version)
 	}
 	return english.Count(s.Servers, "ZooKeeper server") + " " + version

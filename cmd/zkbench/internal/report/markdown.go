@@ -97,7 +97,6 @@ func contenders(s Set) (all []int) {
 	return slices.Compact(all)
 }
 
-// keys are the columns that every table has.
 var keys = []string{"contenders", "strategy", "trials"}
 
 func (t Table) markdown(b *strings.Builder) {
@@ -125,7 +124,6 @@ func Markdown(w io.Writer, sets []Set) error {
 	})
 }
 
-// sections writes the title of each set, and below it what write writes.
 func sections(w io.Writer, sets []Set, write func(*strings.Builder, int, Set)) error {
 	var b strings.Builder
 	for i, s := range sets {

@@ -67,7 +67,6 @@ type drawing struct {
 
 type point struct{ x, y float64 }
 
-// letter is the width of a letter in a wide font.
 const letter = 8
 
 func (d *drawing) legend() {
@@ -155,7 +154,6 @@ func (d *drawing) xTicks() (all []float64) {
 	return all
 }
 
-// series draws a line with its marks, its error bars and its entry in the legend.
 func (d *drawing) series(i int, s Series) {
 	fmt.Fprintf(d, `<g class="s%d"><path class="line" d="`, i%4)
 	// Series are shifted, so that none hides another with the same values.

@@ -19,7 +19,6 @@ type Mark struct {
 	Text        string
 }
 
-// timelines returns the records of a set that are timelines, in the order of its lines.
 func timelines(s Set) (all []record.Record) {
 	for _, lines := range s.Series {
 		for _, level := range lines.Levels {
@@ -121,7 +120,6 @@ func marks(s *timeline.Series) (all []Mark) {
 	return all
 }
 
-// markRow is the height of a row of names of marks.
 const markRow = 14
 
 // placeMarks places the names of marks above the drawing area, in several rows where they would
@@ -143,7 +141,6 @@ func (d *drawing) placeMarks() {
 	d.top += float64(markRow * len(ends))
 }
 
-// marks draws the moments of a figure over time, and shades the times without a grant.
 func (d *drawing) marks() {
 	for i, m := range d.Marks {
 		dashes := "1 4"
@@ -170,7 +167,6 @@ func steps(hi float64) (all []float64) {
 	return all
 }
 
-// describe adds what a figure over time shows to its alternative.
 func (f Figure) describe() (text string) {
 	for _, s := range f.Series {
 		least, most := s.Points[0], s.Points[0]

@@ -56,7 +56,6 @@ func (w *Flags) Check(given map[string]bool) error {
 	return w.access.check(given)
 }
 
-// connectString is the flag of the servers.
 type connectString struct{ *Flags }
 
 // String is called by package flag on zero values too.

@@ -3,16 +3,23 @@
 package servers
 
 import (
+	"cmp"
 	"context"
+	"crypto/tls"
 	"errors"
 	"fmt"
+	"regexp"
 	"slices"
+	"strconv"
+	"strings"
+	"time"
 
 	"github.com/zkrecipes/zkrecipes/bench/record"
 	"github.com/zkrecipes/zkrecipes/cmd/zkbench/internal/exit"
 	"github.com/zkrecipes/zkrecipes/cmd/zkbench/internal/machine"
 	"github.com/zkrecipes/zkrecipes/internal/english"
 	"github.com/zkrecipes/zkrecipes/internal/ensemble"
+	"github.com/zkrecipes/zkrecipes/internal/fourletter"
 	"github.com/zkrecipes/zkrecipes/internal/timeline"
 	"github.com/zkrecipes/zkrecipes/internal/zkserver"
 	"github.com/zkrecipes/zkrecipes/recipes"
@@ -117,4 +124,165 @@ func (s Server) Victim(ctx context.Context, v timeline.Victim) (timeline.Server,
 		return nil, errors.New("there is no follower")
 	}
 	return others[i], nil
+}
+
+// A server's first TLS handshake takes seconds on a busy machine.
+const askTimeout = 10 * time.Second
+
+type words struct {
+	addrs []string
+	dial  fourletter.Dial
+}
+
+func newWords(cfg recipes.SessionConfig) (words, error) {
+	var secure *tls.Config
+	var err error
+	if cfg.TLS != nil {
+		secure, err = cfg.TLS.ClientConfig()
+	}
+	return words{cfg.Servers, fourletter.Dialer(secure)}, err
+}
+
+func (w words) ask(ctx context.Context, addr, word string) (string, error) {
+	ctx, cancel := context.WithTimeout(ctx, askTimeout)
+	defer cancel()
+	return w.dial.Ask(ctx, addr, word)
+}
+
+// describe gets the version and the mode of the servers, by the four-letter word srvr. The first
+// reply is enough. If a server does not allow the word, its version and mode are "".
+func (w words) describe(ctx context.Context) (record.Server, error) {
+	about := record.Server{Servers: len(w.addrs)}
+	var failures []error
+	for _, addr := range w.addrs {
+		answer, err := w.ask(ctx, addr, "srvr")
+		if err != nil {
+			failures = append(failures, err)
+			continue
+		}
+		about.Version, about.Mode = parseSrvr(answer)
+		return about, nil
+	}
+	return about, fmt.Errorf("no ZooKeeper server answers; is it running, and is the address right?\n%w", errors.Join(failures...))
+}
+
+// commit is the suffix of a release's version: the hash of its source, or a placeholder that
+// the build did not replace.
+var commit = regexp.MustCompile(`-([0-9a-f]{40}|\$\{.*\})$`)
+
+// parseSrvr returns the version and the mode in a reply to srvr, each "" if it is missing. The
+// mode must not depend on which server of an ensemble has replied, because compare distinguishes
+// environments by it.
+func parseSrvr(answer string) (version, mode string) {
+	found := fourletter.Pairs(answer, ": ")
+	version, _, _ = strings.Cut(found["Zookeeper version"], ",")
+	if mode = found["Mode"]; mode != "" && mode != "standalone" {
+		mode = "ensemble"
+	}
+	return commit.ReplaceAllString(version, ""), mode
+}
+
+// Wanted are the servers' figures that a record should have, by mntr's names without
+// zk_. Not all versions of ZooKeeper have them.
+var Wanted = []string{
+	"packets_received", "packets_sent", "watch_count", "znode_count", "approximate_data_size",
+	"cnt_fsynctime", "sum_fsynctime", "commit_count", "proposal_count",
+	"sum_jvm_pause_time_ms", "process_cpu_seconds",
+}
+
+// mntr returns the sum of the servers' replies to mntr. If a server does not reply, there are no
+// figures, and the records name all as missing. A sum without it would be wrong: if it replied
+// only after the measured part, the growth would contain all that it ever counted.
+func (w words) mntr(ctx context.Context) (map[string]float64, error) {
+	sum := map[string]float64{}
+	for _, addr := range w.addrs {
+		answer, err := w.ask(ctx, addr, "mntr")
+		if err != nil {
+			return map[string]float64{}, ctx.Err()
+		}
+		for name, value := range ParseMntr(answer) {
+			sum[name] += value
+		}
+	}
+	return sum, ctx.Err()
+}
+
+// ParseMntr returns the figures in a reply to mntr, by their names without zk_.
+func ParseMntr(answer string) map[string]float64 {
+	figures := map[string]float64{}
+	for name, value := range fourletter.Pairs(answer, "\t") {
+		if v, err := strconv.ParseFloat(value, 64); err == nil {
+			figures[strings.TrimPrefix(name, "zk_")] = v
+		}
+	}
+	return figures
+}
+
+// Admits returns exit.Usage if the servers' maxClientCnxns is too low for that many
+// connections from one address. It returns nil if a server does not report its limit.
+func (s Server) Admits(ctx context.Context, needed int) error {
+	allowed := 0
+	for _, addr := range s.words.addrs {
+		conf, _ := s.words.ask(ctx, addr, "conf")
+		limit, err := strconv.Atoi(fourletter.Pairs(conf, "=")["maxClientCnxns"])
+		if err != nil || limit == 0 {
+			return nil
+		}
+		allowed += limit
+	}
+	if needed <= allowed {
+		return nil
+	}
+	return exit.Usage(fmt.Errorf("%d sessions are needed at once, and the servers allow %s from one address (maxClientCnxns); raise it, use fewer -contenders, or spread them over machines with -join",
+		needed, english.Count(allowed, "connection")))
+}
+
+const notKnown = "not known: the servers do not report it"
+
+// reported are the facts in the replies to conf and envi, by their names there. Paths and ports
+// are left out, because they do not influence speed.
+var reported = []string{
+	"tickTime", "maxClientCnxns", "minSessionTimeout", "maxSessionTimeout", "initLimit", "syncLimit",
+	"java.version", "java.vendor", "jute.maxbuffer", "os.name", "os.arch", "os.memory.max",
+}
+
+// unreported are facts that a server does not report. They are known for servers that were
+// started for the run, and named as missing for others.
+var unreported = []string{"forceSync", "caches", "processors", "memory", "disk", "fsync"}
+
+// Facts adds the known facts about the servers to details. It names the unknown ones too,
+// so that a reader does not assume that they are equal in two sets of results.
+func (s Server) Facts(ctx context.Context, details map[string]string) {
+	add := func(name, value string) {
+		if _, ok := details["server "+name]; !ok && value != "" {
+			details["server "+name] = value
+		}
+	}
+	for name, value := range s.facts {
+		add(name, value)
+	}
+	for _, addr := range s.words.addrs {
+		conf, err := s.words.ask(ctx, addr, "conf")
+		if err != nil {
+			continue
+		}
+		envi, _ := s.words.ask(ctx, addr, "envi")
+		said := fourletter.Pairs(conf+envi, "=")
+		for _, name := range reported {
+			add(name, said[name])
+		}
+		if s.Ensemble != nil {
+			for name, value := range machine.Disk(cmp.Or(said["dataLogDir"], said["dataDir"])) {
+				add(name, value)
+			}
+		}
+		break
+	}
+	if s.About.Servers == 1 {
+		add("initLimit", "none: it is alone")
+		add("syncLimit", "none: it is alone")
+	}
+	for _, name := range append(slices.Clone(reported), unreported...) {
+		add(name, notKnown)
+	}
 }

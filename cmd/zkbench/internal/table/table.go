@@ -79,7 +79,6 @@ func (f filled) width() int {
 	return n + len(gap)
 }
 
-// varies reports whether the rows differ in the column.
 func (f filled) varies() bool {
 	return slices.ContainsFunc(f.cells[1:], func(cell string) bool { return cell != f.cells[1] })
 }
@@ -116,7 +115,6 @@ func expendable(shown []filled) int {
 	return least
 }
 
-// none is the cell of a figure that a row does not have.
 const none = "-"
 
 type row struct {

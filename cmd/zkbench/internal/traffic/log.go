@@ -64,7 +64,6 @@ type Acquisition struct {
 	Priority int  // of a priority lock
 }
 
-// howTo is how to make a file for Read.
 const howTo = "; make the file with: zkrecipes audit -holds -format=json PATH LOG"
 
 // Read reads the output of zkrecipes audit -holds -format=json: a hold on each line, and then the

@@ -28,20 +28,16 @@ type Limits struct {
 	LateShare float64
 }
 
-// DefaultLimits are the limits for a generator without the server in its process.
-func DefaultLimits() Limits {
-	return Limits{
+// For returns the limits for a generator. If the server is inside its process, the server's share of the
+// processor time, and of the waits for a processor, is unknown. So neither has a limit then.
+func For(serverInside bool) Limits {
+	l := Limits{
 		CPU: 0.9, Sched: 2 * time.Millisecond, SchedShare: 0.5, GC: 0.05,
 		Late: 5 * time.Millisecond, LateShare: 0.1,
 	}
-}
-
-// WithServer are the limits for a generator with the server in its own process. The server's
-// share of the processor time, and of the waits for a processor, is unknown. So neither has a
-// limit.
-func WithServer() Limits {
-	l := DefaultLimits()
-	l.CPU, l.Sched = 0, 0
+	if serverInside {
+		l.CPU, l.Sched = 0, 0
+	}
 	return l
 }
 

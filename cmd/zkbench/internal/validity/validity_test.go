@@ -45,14 +45,14 @@ func TestLimitsNameWhatTheGeneratorRanOutOf(t *testing.T) {
 	} {
 		r := trial()
 		tt.change(&r)
-		reasons := strings.Join(validity.DefaultLimits().Check(r), "; ")
+		reasons := strings.Join(validity.For(false).Check(r), "; ")
 		if (tt.want == "") != (reasons == "") || !strings.Contains(reasons, tt.want) {
 			t.Errorf("%s: reasons %q; want %q", name, reasons, tt.want)
 		}
 	}
 	r := trial()
 	r.Client.CPU, r.Client.SchedP99 = time.Hour, time.Hour
-	if reasons := validity.WithServer().Check(r); reasons != nil {
+	if reasons := validity.For(true).Check(r); reasons != nil {
 		t.Errorf("with the server inside: %q", reasons)
 	}
 }

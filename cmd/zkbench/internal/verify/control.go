@@ -19,7 +19,6 @@ import (
 // each call and each message to the checker, by net/rpc over a socket, and does what the checker
 // answers.
 
-// controlSocket is the name of that socket.
 const controlSocket = "control"
 
 // Launch describes a plugin process that has started.
@@ -71,7 +70,6 @@ const (
 	Quit
 )
 
-// sighting is an event that the checker has seen.
 type sighting struct {
 	Event
 	process int // 0 for the first plugin process
@@ -127,7 +125,6 @@ func (c control) Wait(int, *bool) error {
 	return nil
 }
 
-// serveControl accepts plugin processes until the part ends.
 func (h *hostBench) serveControl() error {
 	l, err := net.Listen("unix", filepath.Join(h.dir, controlSocket))
 	if err != nil {

@@ -37,13 +37,10 @@ func Host(ctx context.Context, o Options, yield func(done, of int, r Result)) er
 	defer remove()
 	var parts []part
 	for _, p := range hostPromises {
-		parts = append(parts, part{p.name, func(ctx context.Context) error {
-			h, err := newHostBench(ctx, o.Command, script)
-			if err != nil {
-				return err
-			}
+		parts = append(parts, part{p.name, func(ctx context.Context) {
+			h := got(newHostBench(ctx, o.Command, script))
 			defer h.end()
-			return p.check(h)
+			p.check(h)
 		}})
 	}
 	return o.runAll(ctx, parts, yield)
@@ -117,7 +114,6 @@ func newHostBench(ctx context.Context, command []string, script string) (*hostBe
 	return h, nil
 }
 
-// start starts the host program.
 func (h *hostBench) start(plugin string) (err error) {
 	h.cmd = exec.Command(h.command[0], h.command[1:]...)
 	h.cmd.Env = append(os.Environ(), hostPluginEnv+"="+plugin, hostServersEnv+"="+h.server.Addr())

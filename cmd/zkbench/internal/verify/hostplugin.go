@@ -112,7 +112,6 @@ func ServePlugin(ctx context.Context, dir string) error {
 // versionsEnv is the variable with the versions that a host supports.
 const versionsEnv = "PLUGIN_PROTOCOL_VERSIONS"
 
-// transport returns the plugin's side of the connection, and the certificate for the handshake.
 func (p *servant) transport(host string) (_ credentials.TransportCredentials, printed string, _ error) {
 	if host == "" {
 		return insecure.NewCredentials(), "", nil
@@ -155,7 +154,6 @@ func (p *servant) saw(name string, sent bool, m proto.Message) (v Verdict) {
 	return v
 }
 
-// call is the interceptor of unary calls.
 func (p *servant) call(ctx context.Context, r any, info *grpc.UnaryServerInfo, handle grpc.UnaryHandler) (any, error) {
 	v := p.saw(path.Base(info.FullMethod), false, r.(proto.Message))
 	switch v {
@@ -215,7 +213,6 @@ func extended(m proto.Message) proto.Message {
 	return m
 }
 
-// stream is the interceptor of streams.
 func (p *servant) stream(srv any, st grpc.ServerStream, info *grpc.StreamServerInfo, handle grpc.StreamHandler) error {
 	ctx, cancel := context.WithCancel(st.Context())
 	defer cancel()

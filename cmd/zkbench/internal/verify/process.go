@@ -34,7 +34,6 @@ type bench struct {
 	started []*process
 }
 
-// process is a plugin process.
 type process struct {
 	cmd            *exec.Cmd
 	stdout, stderr bytes.Buffer // must not be read before the process has exited
@@ -45,9 +44,9 @@ type process struct {
 }
 
 // run starts the plugin with these variables besides PATH.
-func (b *bench) run(env ...string) (*process, error) {
+func (b *bench) run(env ...string) *process {
 	p := &process{cmd: exec.Command(b.command[0], b.command[1:]...), line: make(chan string, 1), exited: make(chan struct{})}
-	p.cmd.Env = append([]string{"PATH=" + os.Getenv("PATH"), "PLUGIN_UNIX_SOCKET_DIR=" + b.dir}, env...)
+	p.cmd.Env = append([]string{"PATH=" + os.Getenv("PATH"), socketDirectory + "=" + b.dir}, env...)
 	for _, name := range []string{"SYSTEMROOT", "TMPDIR"} {
 		if value, ok := os.LookupEnv(name); ok {
 			p.cmd.Env = append(p.cmd.Env, name+"="+value)
@@ -57,9 +56,7 @@ func (b *bench) run(env ...string) (*process, error) {
 	p.cmd.Stderr = &p.stderr
 	reader, writer := io.Pipe()
 	p.cmd.Stdout = writer
-	if err := p.cmd.Start(); err != nil {
-		return nil, err
-	}
+	require(p.cmd.Start())
 	b.started = append(b.started, p)
 	var read sync.WaitGroup
 	read.Go(func() {
@@ -74,7 +71,7 @@ func (b *bench) run(env ...string) (*process, error) {
 		read.Wait()
 		close(p.exited)
 	}()
-	return p, nil
+	return p
 }
 
 // end kills what the part has not ended.
@@ -94,10 +91,9 @@ func (b *bench) end() {
 // hosted are the variables of a host without TLS.
 func hosted(extra ...string) []string {
 	cookie := handshake.Config()
-	return append([]string{cookie.MagicCookieKey + "=" + cookie.MagicCookieValue, fmt.Sprintf("PLUGIN_PROTOCOL_VERSIONS=%d", handshake.Version)}, extra...)
+	return append([]string{cookie.MagicCookieKey + "=" + cookie.MagicCookieValue, fmt.Sprintf("%s=%d", versionsEnv, handshake.Version)}, extra...)
 }
 
-// firstLine waits for the line of the handshake.
 func (b *bench) firstLine(p *process) (fields []string, err error) {
 	select {
 	case line := <-p.line:
@@ -117,23 +113,20 @@ func (b *bench) tail(p *process) string {
 	case <-b.ctx.Done():
 		return ""
 	}
+	return tail(&p.stderr)
+}
+
+func tail(written *bytes.Buffer) string {
 	const most = 500
-	text := strings.TrimSpace(p.stderr.String())
+	text := strings.TrimSpace(written.String())
 	return text[max(0, len(text)-most):]
 }
 
-// attach starts the plugin, as PROTOCOL.md says, and attaches to it.
-func (b *bench) attach() (*process, error) {
-	p, err := b.run(hosted()...)
-	if err != nil {
-		return nil, err
-	}
-	fields, err := b.firstLine(p)
-	if err != nil {
-		return nil, err
-	}
+func (b *bench) attach() *process {
+	p := b.run(hosted()...)
+	fields := got(b.firstLine(p))
 	if len(fields) < 5 || fields[0] != "1" || fields[1] != fmt.Sprint(handshake.Version) || fields[4] != "grpc" || len(fields) > 5 && fields[5] != "" {
-		return nil, fmt.Errorf("its line on stdout is %q; want 1|%d|NETWORK|ADDRESS|grpc|", strings.Join(fields, "|"), handshake.Version)
+		failf("its line on stdout is %q; want 1|%d|NETWORK|ADDRESS|grpc|", strings.Join(fields, "|"), handshake.Version)
 	}
 	var target string
 	switch network, address := fields[2], fields[3]; {
@@ -142,11 +135,9 @@ func (b *bench) attach() (*process, error) {
 	case network == "tcp":
 		target = "passthrough:" + address
 	default:
-		return nil, fmt.Errorf("it listens on %s %s; want a socket in PLUGIN_UNIX_SOCKET_DIR (%s), or a loopback port", network, address, b.dir)
+		failf("it listens on %s %s; want a socket in PLUGIN_UNIX_SOCKET_DIR (%s), or a loopback port", network, address, b.dir)
 	}
-	if p.conn, err = grpc.NewClient(target, grpc.WithTransportCredentials(insecure.NewCredentials())); err != nil {
-		return nil, err
-	}
+	p.conn = got(grpc.NewClient(target, grpc.WithTransportCredentials(insecure.NewCredentials())))
 	var ctx context.Context
 	ctx, p.detach = context.WithCancel(b.ctx)
 	stream, err := pb.NewPluginServiceClient(p.conn).Attach(ctx, &pb.AttachRequest{})
@@ -154,12 +145,11 @@ func (b *bench) attach() (*process, error) {
 		_, err = stream.Recv()
 	}
 	if err != nil {
-		return nil, fmt.Errorf("calling Attach: %w", err)
+		failf("calling Attach: %w", err)
 	}
-	return p, nil
+	return p
 }
 
-// exits waits for the exit of the process, and checks its exit code.
 func (b *bench) exits(p *process, code int) error {
 	select {
 	case <-p.exited:
@@ -175,7 +165,6 @@ func (b *bench) exits(p *process, code int) error {
 // long is the timeout of a session that must not expire. So parts send no heartbeats.
 const long = 50 * time.Second
 
-// session is the stream of a session.
 type session struct {
 	*pb.Opened
 	on     *process
@@ -183,7 +172,6 @@ type session struct {
 	cancel context.CancelFunc
 }
 
-// open opens a session, or resumes one.
 func (b *bench) open(p *process, timeout time.Duration, resume *pb.Resume) (*session, error) {
 	ctx, cancel := context.WithCancel(b.ctx)
 	stream, err := pb.NewSessionServiceClient(p.conn).Open(ctx)
@@ -242,16 +230,24 @@ func (s *session) lost(reason string) error {
 // look is the time between two reads of the server's state.
 const look = 10 * time.Millisecond
 
-// eventually waits until the server shows what is wanted.
-func (b *bench) eventually(what string, is func() bool) error {
+// poll calls is until it returns true, or until the part has no time left. It then returns false.
+func (b *bench) poll(is func() bool) bool {
 	ticker := time.NewTicker(look)
 	defer ticker.Stop()
 	for !is() {
 		select {
 		case <-ticker.C:
 		case <-b.ctx.Done():
-			return errors.New("not " + what)
+			return false
 		}
+	}
+	return true
+}
+
+// eventually waits until the server shows what is wanted.
+func (b *bench) eventually(what string, is func() bool) error {
+	if !b.poll(is) {
+		return errors.New("not " + what)
 	}
 	return nil
 }

@@ -23,279 +23,175 @@ import (
 	"github.com/zkrecipes/zkrecipes/recipes"
 )
 
-// protocol are the promises of PROTOCOL.md that the contract does not contain, by its sections.
-var protocol = []struct {
+// promise is a part of plugins or of hosts. It has the bench on which these run.
+type promise[B any] struct {
 	name  string
-	check func(*bench) error
-}{
-	{"handshake/a person who starts it gets its usage, and exit code 1", func(b *bench) error {
-		p, err := b.run()
-		if err != nil {
-			return err
-		}
-		if err := b.exits(p, 1); err != nil {
-			return err
-		}
+	check func(B)
+}
+
+// protocol are the promises of PROTOCOL.md that the contract does not contain, by its sections.
+var protocol = []promise[*bench]{
+	{"handshake/a person who starts it gets its usage, and exit code 1", func(b *bench) {
+		p := b.run()
+		require(b.exits(p, 1))
 		if p.stdout.Len() > 0 || p.stderr.Len() == 0 {
-			return fmt.Errorf("stdout %q, stderr %q; want the reason on stderr only", &p.stdout, &p.stderr)
+			failf("stdout %q, stderr %q; want the reason on stderr only", &p.stdout, &p.stderr)
 		}
-		return nil
 	}},
-	{"handshake/a socket directory that does not exist is exit code 4", func(b *bench) error {
+	{"handshake/a socket directory that does not exist is exit code 4", func(b *bench) {
 		if runtime.GOOS == "windows" {
-			return skipped("plugins listen on TCP")
+			require(skipped("plugins listen on TCP"))
 		}
-		return b.refuses(4, "PLUGIN_UNIX_SOCKET_DIR="+filepath.Join(b.dir, "none"))
+		b.refuses(4, socketDirectory+"="+filepath.Join(b.dir, "none"))
 	}},
-	{"handshake/a certificate that is not in PEM is exit code 5", func(b *bench) error {
-		return b.refuses(5, handshake.CertificateEnv+"=none")
+	{"handshake/a certificate that is not in PEM is exit code 5", func(b *bench) {
+		b.refuses(5, handshake.CertificateEnv+"=none")
 	}},
-	{"handshake/a host of another version sees that there is none in common", func(b *bench) error {
+	{"handshake/a host of another version sees that there is none in common", func(b *bench) {
 		const other = "4242"
-		p, err := b.run(hosted("PLUGIN_PROTOCOL_VERSIONS=" + other)...)
-		if err != nil {
-			return err
-		}
+		p := b.run(hosted(versionsEnv + "=" + other)...)
 		if fields, err := b.firstLine(p); err == nil && len(fields) > 1 && fields[1] == other {
-			return errors.New("it has agreed to version " + other)
+			failf("it has agreed to version %s", other)
 		}
-		return nil
 	}},
-	{"handshake/it prints one line, and serves without TLS", func(b *bench) error {
-		p, err := b.attach()
-		if err != nil {
-			return err
-		}
-		_, err = pb.NewPluginServiceClient(p.conn).Info(b.ctx, &pb.InfoRequest{})
-		return err
+	{"handshake/it prints one line, and serves without TLS", func(b *bench) {
+		got(pb.NewPluginServiceClient(b.attach().conn).Info(b.ctx, &pb.InfoRequest{}))
 	}},
-	{"versions/an unknown method is UNIMPLEMENTED", func(b *bench) error {
-		p, err := b.attach()
-		if err != nil {
-			return err
-		}
-		err = p.conn.Invoke(b.ctx, "/zkrecipes.v1.SessionService/None", &pb.InfoRequest{}, &pb.InfoResponse{})
+	{"versions/an unknown method is UNIMPLEMENTED", func(b *bench) {
+		err := b.attach().conn.Invoke(b.ctx, "/zkrecipes.v1.SessionService/None", &pb.InfoRequest{}, &pb.InfoResponse{})
 		if status.Code(err) != codes.Unimplemented {
-			return fmt.Errorf("the error is %v", err)
+			failf("the error is %v", err)
 		}
-		return nil
 	}},
-	{"errors/a refusal has its reason in ErrorInfo", func(b *bench) error {
-		s, err := b.session(long)
-		if err != nil {
-			return err
-		}
-		_, err = s.acquire(b.ctx, "1", "no-slash", nil)
-		return is(err, recipes.ErrInvalid)
+	{"errors/a refusal has its reason in ErrorInfo", func(b *bench) {
+		s := b.session(long)
+		_, err := s.acquire(b.ctx, "1", "no-slash", nil)
+		require(is(err, recipes.ErrInvalid))
 	}},
-	{"requests/a repeated Acquire finds the grant of the first", func(b *bench) error {
-		s, err := b.session(long)
-		if err != nil {
-			return err
+	{"requests/a repeated Acquire finds the grant of the first", func(b *bench) {
+		s := b.session(long)
+		first := got(s.acquire(b.ctx, "1", "/a", nil))
+		if again := got(s.acquire(b.ctx, "1", "/a", nil)); again.GetToken() != first.GetToken() {
+			failf("token %d, and then %d", first.GetToken(), again.GetToken())
 		}
-		first, err := s.acquire(b.ctx, "1", "/a", nil)
-		if err != nil {
-			return err
-		}
-		again, err := s.acquire(b.ctx, "1", "/a", nil)
-		if err == nil && again.GetToken() != first.GetToken() {
-			return fmt.Errorf("token %d, and then %d", first.GetToken(), again.GetToken())
-		}
-		return err
 	}},
-	{"requests/an id that was abandoned before its Acquire is refused", func(b *bench) error {
-		s, err := b.session(long)
-		if err != nil {
-			return err
-		}
-		if _, err := s.grants().Abandon(b.ctx, &pb.AbandonRequest{Session: s.Session, RequestId: "1"}); err != nil {
-			return err
-		}
+	{"requests/an id that was abandoned before its Acquire is refused", func(b *bench) {
+		s := b.session(long)
+		got(s.grants().Abandon(b.ctx, &pb.AbandonRequest{Session: s.Session, RequestId: "1"}))
 		if g, err := s.acquire(b.ctx, "1", "/a", nil); err == nil {
-			return fmt.Errorf("granted, with token %d", g.GetToken())
+			failf("granted, with token %d", g.GetToken())
 		}
-		return nil
 	}},
-	{"requests/a cancelled Acquire leaves the wait queue", func(b *bench) error {
-		s, err := b.session(long)
-		if err != nil {
-			return err
-		}
-		if _, err := s.acquire(b.ctx, "1", "/a", nil); err != nil {
-			return err
-		}
+	{"requests/a cancelled Acquire leaves the wait queue", func(b *bench) {
+		s := b.session(long)
+		got(s.acquire(b.ctx, "1", "/a", nil))
 		ctx, cancel := context.WithCancel(b.ctx)
 		ended := make(chan error, 1)
 		go func() { _, err := s.acquire(ctx, "2", "/a", nil); ended <- err }()
-		err = b.eventually("in the wait queue", func() bool { return b.owned() == 2 })
+		err := b.eventually("in the wait queue", func() bool { return b.owned() == 2 })
 		cancel()
 		if granted := <-ended; granted == nil {
-			return errors.New("granted to two")
+			failf("granted to two")
 		}
-		return errors.Join(err, b.eventually("out of the wait queue", func() bool { return b.owned() == 1 }))
+		require(errors.Join(err, b.eventually("out of the wait queue", func() bool { return b.owned() == 1 })))
 	}},
-	{"lease/a heartbeat is echoed, with the age of the contact", func(b *bench) error {
-		s, err := b.session(long)
-		if err != nil {
-			return err
-		}
-		if err := s.stream.Send(&pb.OpenRequest{Message: &pb.OpenRequest_Beat{Beat: &pb.Beat{Number: 7}}}); err != nil {
-			return err
-		}
+	{"lease/a heartbeat is echoed, with the age of the contact", func(b *bench) {
+		s := b.session(long)
+		require(s.stream.Send(&pb.OpenRequest{Message: &pb.OpenRequest_Beat{Beat: &pb.Beat{Number: 7}}}))
 		var echo *pb.BeatEcho
-		if err := s.until("a BeatEcho", func(m *pb.OpenResponse) bool { echo = m.GetBeatEcho(); return echo != nil }); err != nil {
-			return err
-		}
+		require(s.until("a BeatEcho", func(m *pb.OpenResponse) bool { echo = m.GetBeatEcho(); return echo != nil }))
 		if echo.GetNumber() != 7 || echo.ContactAge == nil || echo.GetContactAge().AsDuration() < 0 {
-			return fmt.Errorf("the echo of the Beat 7 is %v", echo)
+			failf("the echo of the Beat 7 is %v", echo)
 		}
-		return nil
 	}},
-	{"lease/a host without heartbeats loses its session", func(b *bench) error {
-		if _, err := b.session(time.Second); err != nil {
-			return err
-		}
-		return b.sessionEnds()
+	{"lease/a host without heartbeats loses its session", func(b *bench) {
+		b.session(time.Second)
+		require(b.sessionEnds())
 	}},
-	{"lease/the end of the stream ends the session", func(b *bench) error {
-		s, err := b.session(long)
-		if err != nil {
-			return err
-		}
+	{"lease/the end of the stream ends the session", func(b *bench) {
+		s := b.session(long)
 		s.cancel()
-		return b.sessionEnds()
+		require(b.sessionEnds())
 	}},
-	{"lease/a half-closed stream ends the session, and says so", func(b *bench) error {
-		s, err := b.session(long)
-		if err != nil {
-			return err
-		}
-		return errors.Join(s.stream.CloseSend(), s.lost("SESSION_CLOSED"), b.sessionEnds())
+	{"lease/a half-closed stream ends the session, and says so", func(b *bench) {
+		s := b.session(long)
+		require(errors.Join(s.stream.CloseSend(), s.lost("SESSION_CLOSED"), b.sessionEnds()))
 	}},
-	{"lease/the loss of a watched grant is reported", func(b *bench) error {
-		s, err := b.session(long)
-		if err != nil {
-			return err
-		}
-		other, err := b.open(s.on, long, nil)
-		if err != nil {
-			return err
-		}
-		g, err := s.acquire(b.ctx, "1", "/a", nil)
-		if err != nil {
-			return err
-		}
-		if _, err := s.grants().Watch(b.ctx, &pb.WatchRequest{Session: s.Session, RequestId: "1"}); err != nil {
-			return err
-		}
-		if _, err := other.acquire(b.ctx, "2", "/b", nil); err != nil {
-			return err
-		}
-		if err := other.write(b.ctx, "2", &pb.Op{Kind: pb.OpKind_OP_KIND_DELETE, Path: g.GetZnode(), Version: -1}); err != nil {
-			return err
-		}
+	{"lease/the loss of a watched grant is reported", func(b *bench) {
+		s := b.session(long)
+		other := got(b.open(s.on, long, nil))
+		g := got(s.acquire(b.ctx, "1", "/a", nil))
+		got(s.grants().Watch(b.ctx, &pb.WatchRequest{Session: s.Session, RequestId: "1"}))
+		got(other.acquire(b.ctx, "2", "/b", nil))
+		require(other.write(b.ctx, "2", &pb.Op{Kind: pb.OpKind_OP_KIND_DELETE, Path: g.GetZnode(), Version: -1}))
 		var lost *pb.GrantLost
-		if err := s.until("GrantLost", func(m *pb.OpenResponse) bool { lost = m.GetGrantLost(); return lost != nil }); err != nil {
-			return err
-		}
+		require(s.until("GrantLost", func(m *pb.OpenResponse) bool { lost = m.GetGrantLost(); return lost != nil }))
 		if lost.GetRequestId() != "1" || !slices.Contains(lost.GetReason().GetReasons(), "REMOVED") {
-			return fmt.Errorf("it is %v; want the request id 1 and the reason REMOVED", lost)
+			failf("it is %v; want the request id 1 and the reason REMOVED", lost)
 		}
-		return is(s.write(b.ctx, "1"), recipes.ErrNotHeld)
+		require(is(s.write(b.ctx, "1"), recipes.ErrNotHeld))
 	}},
-	{"lease/a session that ZooKeeper expires is reported", func(b *bench) error {
-		s, err := b.session(long)
-		if err != nil {
-			return err
-		}
+	{"lease/a session that ZooKeeper expires is reported", func(b *bench) {
+		s := b.session(long)
 		b.server.ExpireSession(s.SessionId)
-		return s.lost("SESSION_EXPIRED")
+		require(s.lost("SESSION_EXPIRED"))
 	}},
-	{"resume/another plugin resumes what a killed one held", func(b *bench) error {
-		return b.resumes(func(s *session) error {
-			err := s.on.cmd.Process.Kill()
+	{"resume/another plugin resumes what a killed one held", func(b *bench) {
+		b.resumes(func(s *session) {
+			require(s.on.cmd.Process.Kill())
 			<-s.on.exited
-			return err
 		})
 	}},
-	{"resume/another plugin resumes a session after Detach", func(b *bench) error {
-		return b.resumes(func(s *session) error {
-			_, err := pb.NewSessionServiceClient(s.on.conn).Detach(b.ctx, &pb.DetachRequest{Session: s.Session})
-			return err
+	{"resume/another plugin resumes a session after Detach", func(b *bench) {
+		b.resumes(func(s *session) {
+			got(pb.NewSessionServiceClient(s.on.conn).Detach(b.ctx, &pb.DetachRequest{Session: s.Session}))
 		})
 	}},
-	{"end/Shutdown closes the sessions, and the exit code is 0", func(b *bench) error {
-		s, err := b.session(long)
-		if err != nil {
-			return err
-		}
-		if _, err := pb.NewPluginServiceClient(s.on.conn).Shutdown(b.ctx, &pb.ShutdownRequest{}); err != nil {
-			return err
-		}
+	{"end/Shutdown closes the sessions, and the exit code is 0", func(b *bench) {
+		s := b.session(long)
+		got(pb.NewPluginServiceClient(s.on.conn).Shutdown(b.ctx, &pb.ShutdownRequest{}))
 		if n := len(b.server.Sessions()); n > 0 {
-			return errors.New("a session is open after the answer")
+			failf("a session is open after the answer")
 		}
-		if err := s.lost("PLUGIN_LOST"); err != nil {
-			return err
-		}
+		require(s.lost("PLUGIN_LOST"))
 		s.on.detach()
-		if err := b.exits(s.on, 0); err != nil {
-			return err
-		}
+		require(b.exits(s.on, 0))
 		if rest := s.on.stdout.Bytes(); slices.Index(rest, '\n') != len(rest)-1 {
-			return fmt.Errorf("stdout is %q; want only the first line", rest)
+			failf("stdout is %q; want only the first line", rest)
 		}
-		return nil
 	}},
-	{"end/the death of the host ends the sessions and the process", func(b *bench) error {
-		s, err := b.session(long)
-		if err != nil {
-			return err
-		}
+	{"end/the death of the host ends the sessions and the process", func(b *bench) {
+		s := b.session(long)
 		_ = s.on.conn.Close() // as the kernel does
-		return errors.Join(b.sessionEnds(), b.exits(s.on, 0))
+		require(errors.Join(b.sessionEnds(), b.exits(s.on, 0)))
 	}},
-	{"end/SIGTERM ends the sessions and the process, SIGINT and SIGHUP do not", func(b *bench) error {
+	{"end/SIGTERM ends the sessions and the process, SIGINT and SIGHUP do not", func(b *bench) {
 		if runtime.GOOS == "windows" {
-			return skipped("there are no signals")
+			require(skipped("there are no signals"))
 		}
-		s, err := b.session(long)
-		if err != nil {
-			return err
-		}
+		s := b.session(long)
 		for _, signal := range []os.Signal{syscall.SIGINT, syscall.SIGHUP} {
-			if err := s.on.cmd.Process.Signal(signal); err != nil {
-				return err
-			}
+			require(s.on.cmd.Process.Signal(signal))
 		}
 		if _, err := s.acquire(b.ctx, "1", "/a", nil); err != nil {
-			return fmt.Errorf("after SIGINT and SIGHUP: %w", err)
+			failf("after SIGINT and SIGHUP: %w", err)
 		}
-		if err := s.on.cmd.Process.Signal(syscall.SIGTERM); err != nil {
-			return err
-		}
-		if err := b.sessionEnds(); err != nil {
-			return err
-		}
+		require(s.on.cmd.Process.Signal(syscall.SIGTERM))
+		require(b.sessionEnds())
 		select {
 		case <-s.on.exited:
-			return nil
 		case <-b.ctx.Done():
-			return errors.New("it does not exit")
+			failf("it does not exit")
 		}
 	}},
 }
 
-// protocolParts returns the parts of the protocol.
 func (o Options) protocolParts() (parts []part) {
-	for _, c := range protocol {
-		parts = append(parts, part{"protocol/" + c.name, func(ctx context.Context) error {
-			b, err := newBench(ctx, o.Command)
-			if err != nil {
-				return err
-			}
+	for _, p := range protocol {
+		parts = append(parts, part{"protocol/" + p.name, func(ctx context.Context) {
+			b := got(newBench(ctx, o.Command))
 			defer b.end()
-			return c.check(b)
+			p.check(b)
 		}})
 	}
 	return parts
@@ -313,35 +209,22 @@ func newBench(ctx context.Context, command []string) (*bench, error) {
 	return &bench{ctx: ctx, command: command, server: server, dir: dir}, nil
 }
 
-// refuses starts the plugin with a variable that it must refuse.
-func (b *bench) refuses(code int, variable string) error {
-	p, err := b.run(hosted(variable)...)
-	if err != nil {
-		return err
-	}
-	if err := b.exits(p, code); err != nil {
-		return err
-	}
+func (b *bench) refuses(code int, variable string) {
+	p := b.run(hosted(variable)...)
+	require(b.exits(p, code))
 	if p.stderr.Len() == 0 {
-		return errors.New("no reason is on stderr")
+		failf("no reason is on stderr")
 	}
-	return nil
 }
 
-// session starts a plugin and opens a session.
-func (b *bench) session(timeout time.Duration) (*session, error) {
-	p, err := b.attach()
-	if err != nil {
-		return nil, err
-	}
-	return b.open(p, timeout, nil)
+func (b *bench) session(timeout time.Duration) *session {
+	return got(b.open(b.attach(), timeout, nil))
 }
 
 func (b *bench) sessionEnds() error {
 	return b.eventually("closed in ZooKeeper: the session", func() bool { return len(b.server.Sessions()) == 0 })
 }
 
-// owned returns the number of ephemeral znodes.
 func (b *bench) owned() (n int) {
 	for _, node := range b.server.Tree() {
 		if node.Stat.EphemeralOwner > 0 {
@@ -353,58 +236,41 @@ func (b *bench) owned() (n int) {
 
 // resumes opens a session and takes a lock. leave makes the plugin stop serving the session;
 // then another plugin resumes both.
-func (b *bench) resumes(leave func(*session) error) error {
-	s, err := b.session(long)
-	if err != nil {
-		return err
-	}
-	info, err := pb.NewPluginServiceClient(s.on.conn).Info(b.ctx, &pb.InfoRequest{})
+func (b *bench) resumes(leave func(*session)) {
+	s := b.session(long)
+	info := got(pb.NewPluginServiceClient(s.on.conn).Info(b.ctx, &pb.InfoRequest{}))
 	switch {
-	case err != nil:
-		return err
 	case !slices.Contains(info.GetCapabilities(), "resume"):
-		return skipped("the plugin lacks the capability resume")
+		require(skipped("the plugin lacks the capability resume"))
 	case len(s.Ticket) == 0:
-		return errors.New("the message Opened has no ticket")
+		failf("the message Opened has no ticket")
 	}
-	g, err := s.acquire(b.ctx, "1", "/a", nil)
-	if err != nil {
-		return err
-	}
+	g := got(s.acquire(b.ctx, "1", "/a", nil))
 	begun := time.Now()
-	if err := leave(s); err != nil {
-		return err
-	}
-	next, err := b.attach()
-	if err != nil {
-		return err
-	}
-	r, err := b.open(next, long, &pb.Resume{Ticket: s.Ticket, Session: s.Session, KnownContactAge: durationpb.New(time.Since(begun))})
-	if err != nil {
-		return err
-	}
+	leave(s)
+	next := b.attach()
+	r := got(b.open(next, long, &pb.Resume{Ticket: s.Ticket, Session: s.Session, KnownContactAge: durationpb.New(time.Since(begun))}))
 	if r.Session != s.Session || r.SessionId != s.SessionId {
-		return fmt.Errorf("the session %s (%#x) is resumed as %s (%#x)", s.Session, s.SessionId, r.Session, r.SessionId)
+		failf("the session %s (%#x) is resumed as %s (%#x)", s.Session, s.SessionId, r.Session, r.SessionId)
 	}
 	if _, err := r.acquire(b.ctx, "2", "/b", nil); is(err, recipes.ErrInvalid) != nil {
-		return fmt.Errorf("a new Acquire before DropRest: %v; want RESUMING", err)
+		failf("a new Acquire before DropRest: %v; want RESUMING", err)
 	}
 	again, err := r.acquire(b.ctx, "1", "/a", g)
 	if err != nil {
-		return fmt.Errorf("the grant is not resumed: %w", err)
+		failf("the grant is not resumed: %w", err)
 	}
 	if again.GetToken() != g.GetToken() || again.GetZnode() != g.GetZnode() {
-		return fmt.Errorf("the grant is %v, and was %v", again, g)
+		failf("the grant is %v, and was %v", again, g)
 	}
 	if _, err := pb.NewSessionServiceClient(next.conn).DropRest(b.ctx, &pb.DropRestRequest{Session: r.Session}); err != nil {
-		return fmt.Errorf("calling DropRest: %w", err)
+		failf("calling DropRest: %w", err)
 	}
-	return r.write(b.ctx, "1")
+	require(r.write(b.ctx, "1"))
 }
 
 func (s *session) grants() pb.GrantServiceClient { return pb.NewGrantServiceClient(s.on.conn) }
 
-// acquire acquires a lock, or resumes one.
 func (s *session) acquire(ctx context.Context, id, path string, resumed *pb.Grant) (*pb.Grant, error) {
 	r, err := s.grants().Acquire(ctx, &pb.AcquireRequest{
 		Session: s.Session, RequestId: id, Path: path, Resumed: resumed, Recipe: &pb.AcquireRequest_Lock{Lock: &pb.Lock{}},
@@ -416,7 +282,6 @@ func (s *session) acquire(ctx context.Context, id, path string, resumed *pb.Gran
 	return r.GetGrant(), err
 }
 
-// write makes a guarded write.
 func (s *session) write(ctx context.Context, id string, ops ...*pb.Op) error {
 	_, err := s.grants().Write(ctx, &pb.WriteRequest{Session: s.Session, RequestId: id, Ops: ops})
 	err, _ = wire.Error(err)

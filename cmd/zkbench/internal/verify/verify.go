@@ -61,10 +61,10 @@ func (r Result) String() string {
 	return "pass " + r.Name
 }
 
-// part is one promise.
+// part is one promise. Its check ends with require, failf or got, or passes.
 type part struct {
 	name  string
-	check func(context.Context) error
+	check func(context.Context)
 }
 
 // skipped is the error of a part that cannot be checked.
@@ -77,8 +77,42 @@ type failures []string
 
 func (f failures) Error() string { return strings.Join(f, "; ") }
 
+// ended is the panic with which require ends a part.
+type ended struct{ error }
+
+// require ends the part if there is an error, as testing.TB.Fatal does. Call it only in the goroutine of
+// the part.
+func require(err error) {
+	if err != nil {
+		panic(ended{err})
+	}
+}
+
+// got is require for a call with a result.
+func got[T any](result T, err error) T {
+	require(err)
+	return result
+}
+
+func failf(format string, args ...any) { require(fmt.Errorf(format, args...)) }
+
+// outcome returns the error that has ended the part, or nil.
+func (p part) outcome(ctx context.Context) (err error) {
+	defer func() {
+		switch v := recover().(type) {
+		case nil:
+		case ended:
+			err = v.error
+		default:
+			panic(v)
+		}
+	}()
+	p.check(ctx)
+	return nil
+}
+
 func (p part) run(ctx context.Context) Result {
-	r, err := Result{Name: p.name}, p.check(ctx)
+	r, err := Result{Name: p.name}, p.outcome(ctx)
 	if why, ok := errors.AsType[skipped](err); ok {
 		r.Skipped = string(why)
 	} else if several, ok := errors.AsType[failures](err); ok {
@@ -108,7 +142,6 @@ func Plugin(ctx context.Context, o Options, yield func(done, of int, r Result)) 
 	return o.runAll(ctx, append(o.protocolParts(), contract...), yield)
 }
 
-// runAll runs the parts that are selected.
 func (o Options) runAll(ctx context.Context, parts []part, yield func(done, of int, r Result)) error {
 	if o.Only != nil {
 		parts = slices.DeleteFunc(parts, func(p part) bool { return !o.Only.MatchString(p.name) })

@@ -160,7 +160,6 @@ func (c *Crew) await(views <-chan []recipes.Member) error {
 	return nil
 }
 
-// watch cancels the crew's context when a worker leaves.
 func (c *Crew) watch(views <-chan []recipes.Member) {
 	defer close(c.done)
 	for members := range views {

@@ -106,7 +106,6 @@ func (v *barrierWaitVerb) Run(ctx context.Context, t *verb.Tool) error {
 	})
 }
 
-// barrier is embedded by the verbs of barriers.
 type barrier struct{ verb.OnePath }
 
 func (b *barrier) Arguments(args []string) error {
@@ -118,7 +117,6 @@ func (b *barrier) Arguments(args []string) error {
 
 func (b *barrier) open(s recipes.Client) (recipes.Barrier, error) { return s.Barrier(b.Path) }
 
-// change sets or removes the barrier.
 func (b *barrier) change(ctx context.Context, t *verb.Tool, set bool, f func(recipes.Barrier, context.Context) error) error {
 	return verb.Once(ctx, t, b.open, func(ctx context.Context, r recipes.Barrier) error {
 		if err := f(r, ctx); err != nil {

@@ -88,7 +88,6 @@ func (v *configGetVerb) list(ctx context.Context, c recipes.Configuration, t *ve
 	}))
 }
 
-// keyOrAll is one key of a configuration, or all keys.
 type keyOrAll struct {
 	configKey
 	all bool
@@ -217,7 +216,6 @@ func (v *configDeleteVerb) Run(ctx context.Context, t *verb.Tool) error {
 	})
 }
 
-// configKey is a key of a configuration.
 type configKey struct {
 	verb.OnePath
 	key string
@@ -232,7 +230,6 @@ func (k *configKey) open(s recipes.Client) (recipes.Configuration, error) {
 	return s.Configuration(k.Path)
 }
 
-// configChange is embedded by the verbs that change a key.
 type configChange struct {
 	configKey
 	revision int64

@@ -4,7 +4,6 @@ import (
 	"bytes"
 	"context"
 	"fmt"
-	"time"
 
 	"github.com/zkrecipes/zkrecipes/cmd/zkrecipes/internal/verb"
 	"github.com/zkrecipes/zkrecipes/recipes"
@@ -33,42 +32,14 @@ func (v *groupMembersVerb) Run(ctx context.Context, t *verb.Tool) error {
 		if len(members) == 0 {
 			t.None("the group %s has no members", v.Path)
 		}
-		return t.Result(verb.Object{"path", v.Path, "members", verb.List(members, inMemberJSON)}, verb.Table("NAME\tSINCE\tSESSION\tTOKEN\tDATA", members, func(m recipes.Member) []string {
-			switch {
-			case m.Unreadable && m.Token == 0:
-				return []string{m.Name, "-", "-", "-", "(unreadable)"}
-			case m.Unreadable:
-				return memberRow(m, "(unreadable)")
-			}
-			return memberRow(m, verb.Printable(m.Data))
-		}))
+		return showOwned(t, v.Path, "members", verb.List(members, func(m recipes.Member) recipes.Record { return recipes.Record(m) }), ownedInJSON)
 	})
 }
 
-func memberRow(m recipes.Member, data string) []string {
-	return []string{m.Name, m.Since.UTC().Format(time.RFC3339), fmt.Sprintf("%#x", uint64(m.SessionID)), fmt.Sprint(m.Token), data}
-}
-
-// group is embedded by the verbs of groups.
 type group struct{ pathAndDialect }
 
 func (g *group) open(s recipes.Client) (recipes.Group, error) {
 	return s.Group(g.Path, recipes.GroupConfig{Dialect: g.dialect})
-}
-
-// memberJSON is a member in JSON.
-type memberJSON struct {
-	Name      string    `json:"name"`
-	Znode     string    `json:"znode"`
-	Since     time.Time `json:"since"`
-	SessionID string    `json:"session_id"` // in hexadecimal, as in ZooKeeper's tools
-	Token     int64     `json:"token"`
-	verb.Data
-	Unreadable bool `json:"unreadable,omitempty"` // the member's data cannot be read
-}
-
-func inMemberJSON(m recipes.Member) memberJSON {
-	return memberJSON{m.Name, m.Znode, m.Since.UTC(), fmt.Sprintf("%#x", uint64(m.SessionID)), int64(m.Token), verb.InJSON(m.Data), m.Unreadable}
 }
 
 var groupWatch = verb.Verb{
@@ -105,10 +76,9 @@ func (v *groupWatchVerb) Run(ctx context.Context, t *verb.Tool) error {
 	})
 }
 
-// memberChange is one change of a group.
 type memberChange struct {
 	Event string `json:"event"` // joined, left, updated
-	memberJSON
+	ownedJSON
 	data []byte
 }
 
@@ -123,7 +93,7 @@ type memberKey struct {
 // take the same name.
 func memberChanges(before, now []recipes.Member) (changes []memberChange) {
 	change := func(event string, m recipes.Member) {
-		changes = append(changes, memberChange{event, inMemberJSON(m), m.Data})
+		changes = append(changes, memberChange{event, ownedInJSON(recipes.Record(m)), m.Data})
 	}
 	gone, present := verb.Compare(before, now, func(m recipes.Member) memberKey { return memberKey{m.Token, m.Name} })
 	for _, m := range gone {

@@ -5,8 +5,6 @@ import (
 	"context"
 	"errors"
 	"flag"
-	"fmt"
-	"time"
 
 	"github.com/zkrecipes/zkrecipes/cmd/zkrecipes/internal/verb"
 	"github.com/zkrecipes/zkrecipes/internal/helptext"
@@ -35,16 +33,7 @@ func (v *namesListVerb) Run(ctx context.Context, t *verb.Tool) error {
 		if len(records) == 0 {
 			t.None("no name is registered at %s", v.Path)
 		}
-		return t.Result(verb.Object{"path", v.Path, "names", verb.List(records, inRecordJSON)}, verb.Table("NAME\tSINCE\tSESSION\tTOKEN\tDATA", records, func(record recipes.Record) []string {
-			r, data := inRecordJSON(record), verb.Printable(record.Data)
-			if r.Unreadable {
-				data = "(unreadable)"
-			}
-			if r.Unreadable && r.Token == 0 {
-				return []string{r.Name, "-", "-", "-", data}
-			}
-			return []string{r.Name, r.Since.Format(time.RFC3339), cmp.Or(r.SessionID, "persistent"), fmt.Sprint(r.Token), data}
-		}))
+		return showOwned(t, v.Path, "names", records, nameInJSON)
 	})
 }
 
@@ -72,7 +61,7 @@ func (v *namesLookupVerb) Run(ctx context.Context, t *verb.Tool) error {
 		if len(r.Data) == 0 {
 			t.None("the data of name %s is empty", v.name)
 		}
-		return t.Stored(inRecordJSON(r), r.Data)
+		return t.Stored(nameInJSON(r), r.Data)
 	})
 }
 
@@ -108,7 +97,6 @@ func (v *namesUnregisterVerb) Run(ctx context.Context, t *verb.Tool) error {
 	})
 }
 
-// pathAndName is embedded by verbs with the arguments PATH and NAME.
 type pathAndName struct {
 	verb.OnePath
 	name string
@@ -122,27 +110,15 @@ func (p *pathAndName) Arguments(args []string) error {
 	return cmp.Or(recipes.ValidatePath(p.Path), recipes.ValidateName(p.name))
 }
 
-// names returns a function that opens a directory of names.
 func names(path string) func(recipes.Client) (recipes.Names, error) {
 	return func(s recipes.Client) (recipes.Names, error) { return s.Names(path) }
 }
 
-// recordJSON is a registration in JSON.
-type recordJSON struct {
-	Name       string    `json:"name"`
-	Znode      string    `json:"znode"`
-	Since      time.Time `json:"since"`
-	Persistent bool      `json:"persistent"`
-	SessionID  string    `json:"session_id,omitempty"` // the owner of a registration that is not persistent, in hexadecimal
-	Token      int64     `json:"token"`
-	verb.Data
-	Unreadable bool `json:"unreadable,omitempty"` // the ACL denies reading the data
-}
-
-func inRecordJSON(r recipes.Record) recordJSON {
-	j := recordJSON{r.Name, r.Znode, r.Since.UTC(), r.SessionID == 0 && r.Token != 0, "", int64(r.Token), verb.InJSON(r.Data), r.Unreadable}
-	if r.SessionID != 0 {
-		j.SessionID = fmt.Sprintf("%#x", uint64(r.SessionID))
+func nameInJSON(r recipes.Record) ownedJSON {
+	j := ownedInJSON(r)
+	j.Persistent = new(r.SessionID == 0 && r.Token != 0)
+	if r.SessionID == 0 {
+		j.SessionID = ""
 	}
 	return j
 }

@@ -76,14 +76,12 @@ func (v *counterAddVerb) Run(ctx context.Context, t *verb.Tool) error {
 	return number(ctx, t, v.Path, v.open, func(c recipes.Counter, ctx context.Context) (int64, error) { return c.Add(ctx, v.delta) })
 }
 
-// counter is embedded by the verbs of counters.
 type counter struct{ pathAndDialect }
 
 func (c *counter) open(s recipes.Client) (recipes.Counter, error) {
 	return s.Counter(c.Path, recipes.CounterConfig{Dialect: c.dialect})
 }
 
-// latch is embedded by the verbs of latches that need COUNT.
 type latch struct {
 	verb.OnePath
 	cfg recipes.LatchConfig

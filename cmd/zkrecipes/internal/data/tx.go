@@ -16,7 +16,6 @@ import (
 	"github.com/zkrecipes/zkrecipes/recipes"
 )
 
-// txPath is embedded by the verbs of transactions.
 type txPath struct{ verb.OnePath }
 
 const txHelp = `Exit code: 0 for commit, 5 for abort. Otherwise:
@@ -34,7 +33,6 @@ func (p *txPath) open(s recipes.Client) (recipes.Transaction, error) {
 	return s.Transaction(p.Path, recipes.TransactionConfig{})
 }
 
-// txSite is txPath for verbs with the argument SITE.
 type txSite struct {
 	txPath
 	site string
@@ -91,7 +89,6 @@ func ended(waiting context.Context, err error) bool {
 	return err != nil && (waiting.Err() != nil || errors.Is(err, context.DeadlineExceeded))
 }
 
-// explain adds advice to an error.
 func (p *txPath) explain(err error) error {
 	switch {
 	case errors.Is(err, recipes.ErrNodeExists):

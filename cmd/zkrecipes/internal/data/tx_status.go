@@ -120,7 +120,6 @@ func (v *txStatusVerb) Run(ctx context.Context, t *verb.Tool) error {
 	})
 }
 
-// statusJSON is a transaction in JSON.
 type statusJSON struct {
 	Path        string `json:"path"`
 	Variant     string `json:"variant"`

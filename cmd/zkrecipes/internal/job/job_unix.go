@@ -6,9 +6,13 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"maps"
 	"os"
+	"slices"
+	"strconv"
 	"strings"
 	"syscall"
+	"time"
 
 	"golang.org/x/sys/unix"
 )
@@ -28,7 +32,6 @@ var relayed = append([]os.Signal{
 
 func dropped(s os.Signal) bool { return s == syscall.SIGPIPE }
 
-// ends reports whether a signal asks a process to end.
 func ends(s os.Signal) bool {
 	switch s {
 	case syscall.SIGINT, syscall.SIGTERM, syscall.SIGHUP, syscall.SIGQUIT, syscall.SIGKILL:
@@ -165,7 +168,6 @@ func name(s os.Signal) string {
 	return s.String() // such as "signal 36"
 }
 
-// inherits reports whether a process inherits descriptors.
 const inherits = true
 
 // firstDescriptor is the lowest number for a passed file. Shells leave those below 10 to
@@ -218,4 +220,89 @@ func (j *Job) inherit(files ...*os.File) (started func(), err error) {
 		j.cmd.ExtraFiles = append(j.cmd.ExtraFiles, extra[fd]) // nil is closed in the command, as on exec
 	}
 	return started, nil
+}
+
+// ExecFlag is the first argument by which this program replaces itself: see [Exec].
+const ExecFlag = "-exec"
+
+// naming lists the variables in which systemd names the process for which its sockets or its
+// watchdog are meant. Any other process ignores them.
+var naming = []string{"LISTEN_PID=", "WATCHDOG_PID="}
+
+// renamed returns what to start so that program gets systemd's variables with its own process id.
+// That id is only known once the process runs. So this program is started, sets the variables, and
+// replaces itself by program.
+func renamed(program string, argv []string) (string, []string) {
+	ours := strconv.Itoa(os.Getpid())
+	named := slices.ContainsFunc(naming, func(v string) bool { return slices.Contains(os.Environ(), v+ours) })
+	self, err := os.Executable()
+	if !named || err != nil {
+		return program, argv
+	}
+	return self, append([]string{os.Args[0], ExecFlag, program}, argv...)
+}
+
+// Exec replaces this process by the program args[0] with the arguments args[1:], the first of
+// which is its name. It changes systemd's variables that name its parent, which has called renamed,
+// so that they name this process. It returns only an error.
+func Exec(args []string) error {
+	parent := strconv.Itoa(os.Getppid())
+	env := slices.DeleteFunc(os.Environ(), func(v string) bool {
+		return strings.HasPrefix(v, "LISTEN_PIDFDID=") // this variable names the process too, and cannot be changed
+	})
+	for i, v := range env {
+		for _, name := range naming {
+			if v == name+parent {
+				env[i] = name + strconv.Itoa(os.Getpid())
+			}
+		}
+	}
+	return &os.PathError{Op: "exec", Path: args[0], Err: syscall.Exec(args[0], args[1:], env)}
+}
+
+// suspending and continuing are the signals that stop a process, if it does not ignore them, and
+// continue it.
+var suspending, continuing = []os.Signal{syscall.SIGTSTP}, []os.Signal{syscall.SIGCONT}
+
+// stopMoment is how long commands have to prepare for their stop, for example to restore the
+// terminal.
+const stopMoment = 100 * time.Millisecond
+
+// suspend stops the commands, and then this process. By default SIGTSTP would stop only this
+// process, and the command would continue after ZooKeeper has granted its hold to another
+// client. A command that ignores or handles SIGTSTP gets SIGSTOP, for the same reason.
+//
+// When this process continues, the commands that are held, and those that were being ended,
+// continue too. The others stay stopped until their callers end them.
+//
+// A SIGCONT can arrive before this process has stopped, and the runtime does not report in
+// which order signals arrived. So suspend stops nothing if a SIGCONT arrives at about the same
+// time. Otherwise this process could wait forever for another SIGCONT.
+func (r *Relay) suspend() {
+	r.starts.Lock()
+	defer r.starts.Unlock()
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	since := time.Now().Add(-stopMoment)
+	jobs := slices.Collect(maps.Keys(r.beside))
+	if r.job != nil {
+		jobs = append(jobs, r.job)
+	}
+	for _, j := range jobs {
+		j.signal(syscall.SIGTSTP)
+	}
+	if len(jobs) > 0 {
+		time.Sleep(stopMoment)
+	}
+	if r.continued.Load() < since.UnixNano() {
+		for _, j := range jobs {
+			j.signal(syscall.SIGSTOP)
+		}
+		stopProcess()
+	}
+	for _, j := range jobs {
+		if j.ending.Load() || j.held() {
+			j.signal(syscall.SIGCONT)
+		}
+	}
 }

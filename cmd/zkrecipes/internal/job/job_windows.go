@@ -130,3 +130,14 @@ func ParseSignal(string) (os.Signal, error) { return nil, errors.New("this syste
 
 // name returns the name of a signal. There is only the interrupt.
 func name(s os.Signal) string { return "the signal " + s.String() }
+
+// ExecFlag is the first argument by which this program replaces itself. It cannot on this system.
+const ExecFlag = "-exec"
+
+func renamed(program string, argv []string) (string, []string) { return program, argv }
+
+// Exec returns an error: this system cannot replace a process.
+func Exec([]string) error { return errors.ErrUnsupported }
+
+// Reap runs main, and returns its exit code.
+func Reap(main func() int) int { return main() }

@@ -147,7 +147,6 @@ func (v *auditVerb) Run(ctx context.Context, t *verb.Tool) error {
 	return nil
 }
 
-// readWrites reads a file with a write of the application on each line.
 func readWrites(name string) ([]audit.Write, error) {
 	f, err := os.Open(name)
 	if err != nil {

@@ -1,6 +1,7 @@
 package look
 
 import (
+	"cmp"
 	"context"
 	"encoding/hex"
 	"errors"
@@ -63,7 +64,6 @@ type doctorVerb struct {
 	unpinned string // advice for an installed plugin without a checksum: how to pin it; otherwise ""
 }
 
-// finding is the result of one check.
 type finding struct {
 	Check  string `json:"check"`
 	Status string `json:"status"` // ok, warn, fail
@@ -168,10 +168,7 @@ func (v *doctorVerb) examine(whole context.Context, t *verb.Tool) {
 }
 
 func (v *doctorVerb) configuration(cfg hostconfig.Config) {
-	from := "no file"
-	if cfg.File != "" {
-		from = cfg.File
-	}
+	from := cmp.Or(cfg.File, "no file")
 	if len(cfg.Variables) > 0 {
 		from = fmt.Sprintf("%s and %v", from, cfg.Variables)
 	}
@@ -181,7 +178,6 @@ func (v *doctorVerb) configuration(cfg hostconfig.Config) {
 	}
 }
 
-// end closes the plugin and reports an error.
 func (v *doctorVerb) end(p *host.Plugin) {
 	ctx, cancel := context.WithTimeout(context.Background(), verb.CloseTimeout)
 	defer cancel()
@@ -226,12 +222,10 @@ func (v *doctorVerb) plugin(cfg *host.Config, file string) bool {
 	return true
 }
 
-// pinning returns how to pin a plugin with this checksum.
 func pinning(sum, file string) string {
 	return fmt.Sprintf("if this is the right plugin, add this to %s:\n%s", configFile(file), pluginBlock(sum))
 }
 
-// besideThisProgram reports whether a plugin is in the directory of this executable.
 func besideThisProgram(path string) bool {
 	own, err := os.Executable()
 	if err == nil {

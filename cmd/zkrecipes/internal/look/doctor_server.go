@@ -33,7 +33,6 @@ const (
 	leastTicks, leastTicksAtObserver = 2, 4
 )
 
-// server checks one server, and reports whether it was reached.
 func (v *doctorVerb) server(ctx context.Context, p *host.Plugin, cfg recipes.SessionConfig, server string) (reached bool) {
 	ctx, cancel := context.WithTimeout(ctx, serverTimeout)
 	defer cancel()
@@ -122,7 +121,6 @@ func (v *doctorVerb) handoff(ctx context.Context, p *host.Plugin, cfg recipes.Se
 	}
 }
 
-// handOver takes a lock, and releases it while another session waits.
 func handOver(ctx context.Context, holder, waiter recipes.Recipes) error {
 	waits := make(chan recipes.Place, 1)
 	l, err := holder.Lock(doctorPath, recipes.LockConfig{Data: []byte("zkrecipes doctor")})
@@ -257,8 +255,6 @@ func (v *doctorVerb) linesAt(ctx context.Context, p *host.Plugin, cfg recipes.Se
 	return nil
 }
 
-// line reports the contenders of a path, and for each recipe whether it would share their
-// wait queue.
 func (v *doctorVerb) line(path string, lines recipes.Lines) {
 	var groups []string
 	for _, d := range recipes.Dialects() {
@@ -317,7 +313,6 @@ func verdicts(all []recipes.Verdict) (join []string, refused map[string][]string
 	return join, refused
 }
 
-// verbOf is the verb for each kind.
 var verbOf = map[recipes.Kind]string{
 	recipes.KindLock:         "lock",
 	recipes.KindSharedLock:   "lock -shared",

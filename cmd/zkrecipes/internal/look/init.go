@@ -74,8 +74,6 @@ func (v *initVerb) Run(_ context.Context, t *verb.Tool) error {
 	return t.Say(verb.Object{"file", path}, path)
 }
 
-// configFile returns the configuration file: from the flag, from the variable, or the one in
-// the home directory.
 func configFile(flag string) string {
 	path := cmp.Or(flag, os.Getenv(hostconfig.FileEnv))
 	if home, err := os.UserHomeDir(); path == "" && err == nil {
@@ -84,7 +82,6 @@ func configFile(flag string) string {
 	return path
 }
 
-// initial returns the text of a first configuration file.
 func initial(servers, chroot string) string {
 	quoted := verb.List(strings.Split(cmp.Or(servers, "localhost:2181"), ","), func(server string) string {
 		return fmt.Sprintf("%q", strings.TrimSpace(server))

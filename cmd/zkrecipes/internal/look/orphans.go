@@ -56,7 +56,6 @@ func (o orphanage) add(ctx context.Context, s recipes.Client, security *recipes.
 	return err
 }
 
-// orphans warns about orphans.
 func (v *doctorVerb) orphans(found orphanage) {
 	for _, o := range slices.SortedFunc(maps.Keys(found), func(a, b orphan) int { return cmp.Or(cmp.Compare(a.path, b.path), cmp.Compare(a.znode, b.znode)) }) {
 		advice := removal(recipes.Contender{Znode: o.znode}) +

@@ -90,7 +90,6 @@ func (v *revokeVerb) Run(ctx context.Context, t *verb.Tool) error {
 	})
 }
 
-// targets returns the holders, or the contender that -znode names.
 func (v *revokeVerb) targets(ctx context.Context, s recipes.Recipes) (targets []recipes.Contender, err error) {
 	ctx, cancel := context.WithTimeout(ctx, recipes.DefaultOpenTimeout)
 	defer cancel()
@@ -112,7 +111,6 @@ func (v *revokeVerb) targets(ctx context.Context, s recipes.Recipes) (targets []
 	return nil, exit.With(exit.Absent, "no shared lock or priority lock is held at %s; zkrecipes contenders %s lists the contenders", v.Path, v.Path)
 }
 
-// revocation is the result for one contender.
 type revocation struct {
 	Znode string `json:"znode"`
 	Kind  string `json:"kind"`
@@ -124,7 +122,6 @@ type revocation struct {
 	err  error
 }
 
-// revoker is a shared lock or a priority lock.
 type revoker interface {
 	Revoke(ctx context.Context, znode string) error
 	RevokeForced(ctx context.Context, znode string) error
@@ -191,7 +188,6 @@ func (v *revokeVerb) awaitGone(ctx context.Context, s recipes.Recipes, c recipes
 	}
 }
 
-// result returns the result for a contender. err is the error of the request.
 func (v *revokeVerb) result(c recipes.Contender, err error) revocation {
 	r := revocation{Znode: c.Znode, Kind: kindOf(c), Data: verb.InJSON(c.Data), Result: "asked", data: c.Data, err: err}
 	switch {
@@ -208,7 +204,6 @@ func (v *revokeVerb) result(c recipes.Contender, err error) revocation {
 	return r
 }
 
-// await records whether a contender that was asked has left.
 func (r *revocation) await(err error) {
 	r.err = err
 	switch {

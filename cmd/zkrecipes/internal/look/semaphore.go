@@ -38,7 +38,6 @@ func (v *semaphoreVerb) Arguments(args []string) error {
 	return v.OnePath.Arguments(args)
 }
 
-// permits is the state of a semaphore in JSON.
 type permits struct {
 	Path    string `json:"path"`
 	Permits int    `json:"permits"`

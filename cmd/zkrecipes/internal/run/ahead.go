@@ -72,10 +72,10 @@ type waitLine struct {
 }
 
 // showWait shows the contenders ahead until stop is called. stop waits for the goroutine.
-func (g *guard) showWait(ctx context.Context, s recipes.Client, t *verb.Tool) (stop func()) {
-	w := &waitLine{t: t, path: g.path}
-	if !t.JSON {
-		w.columns, _ = verb.Size(t.Stderr)
+func (g *guard) showWait(ctx context.Context, s recipes.Client) (stop func()) {
+	w := &waitLine{t: g.t, path: g.path}
+	if !g.t.JSON {
+		w.columns, _ = verb.Size(g.t.Stderr)
 	}
 	if g.lineKind == "" || w.columns == 0 && !g.verbose {
 		return func() {}
@@ -123,7 +123,6 @@ func (w *waitLine) show(a ahead) {
 	w.drawn = true
 }
 
-// clear erases the line, if there is one.
 func (w *waitLine) clear() {
 	if w.drawn {
 		fmt.Fprint(w.t.Stderr, "\r\x1b[K")

@@ -10,6 +10,7 @@ import (
 	"github.com/zkrecipes/zkrecipes/cmd/zkrecipes/internal/exit"
 	"github.com/zkrecipes/zkrecipes/cmd/zkrecipes/internal/verb"
 	"github.com/zkrecipes/zkrecipes/internal/english"
+	"github.com/zkrecipes/zkrecipes/internal/grants"
 	"github.com/zkrecipes/zkrecipes/recipes"
 )
 
@@ -68,17 +69,11 @@ func (v *doubleBarrierVerb) Arguments(args []string) (err error) {
 
 func (v *doubleBarrierVerb) Run(ctx context.Context, t *verb.Tool) error {
 	return v.guard.run(ctx, t, func(ctx context.Context, s recipes.Client) (grant, error) {
-		b, err := s.DoubleBarrier(v.path, recipes.DoubleBarrierConfig{Size: v.size, Dialect: v.dialect})
-		if err != nil {
-			return grant{}, err
-		}
-		p, err := b.Enter(ctx, []byte(v.data))
+		g, err := v.grantBy(ctx, s, "passage", grants.Options{Permits: v.size, Dialect: v.dialect})
 		if errors.Is(err, context.DeadlineExceeded) && v.timeout > 0 {
 			err = exit.With(exit.Timeout, "fewer than %s arrived at %s within %v", english.Count(v.size, "member"), v.path, v.timeout)
 		}
-		if err != nil {
-			return grant{}, verb.Foreign(err)
-		}
-		return grant{Grant: p, giveBack: p.Leave, together: true}, nil
+		g.together = true
+		return g, verb.Foreign(err)
 	})
 }

@@ -6,6 +6,7 @@ import (
 
 	"github.com/zkrecipes/zkrecipes/cmd/zkrecipes/internal/exit"
 	"github.com/zkrecipes/zkrecipes/cmd/zkrecipes/internal/verb"
+	"github.com/zkrecipes/zkrecipes/internal/grants"
 	"github.com/zkrecipes/zkrecipes/internal/helptext"
 	"github.com/zkrecipes/zkrecipes/recipes"
 )
@@ -53,18 +54,10 @@ func (v *electVerb) Flags(f *flag.FlagSet) {
 func (v *electVerb) Run(ctx context.Context, t *verb.Tool) error {
 	v.lineKind = recipes.KindElection
 	return v.guard.run(ctx, t, func(ctx context.Context, s recipes.Client) (grant, error) {
-		e, err := s.Election(v.path, recipes.ElectionConfig{Dialect: v.dialect})
-		if err != nil {
-			return grant{}, err
-		}
-		l, err := e.Campaign(ctx, []byte(v.data))
-		if err != nil {
-			return grant{}, verb.Foreign(err)
-		}
-		g := grant{Grant: l, giveBack: l.Resign}
-		if !verb.OtherLibrary(v.dialect) { // other libraries have no acknowledgement
+		g, err := v.grantBy(ctx, s, "election", grants.Options{Dialect: v.dialect})
+		if l, ok := g.Grant.(recipes.Leadership); ok && !verb.OtherLibrary(v.dialect) { // other libraries have no acknowledgement
 			g.started = func(ctx context.Context) error { return l.Acknowledge(ctx, []byte(v.data)) }
 		}
-		return g, nil
+		return g, verb.Foreign(err)
 	})
 }

@@ -11,6 +11,7 @@ import (
 	"github.com/zkrecipes/zkrecipes/cmd/zkrecipes/internal/exit"
 	"github.com/zkrecipes/zkrecipes/cmd/zkrecipes/internal/job"
 	"github.com/zkrecipes/zkrecipes/cmd/zkrecipes/internal/verb"
+	"github.com/zkrecipes/zkrecipes/internal/grants"
 	"github.com/zkrecipes/zkrecipes/internal/helptext"
 	"github.com/zkrecipes/zkrecipes/recipes"
 )
@@ -86,7 +87,6 @@ func (e *ephemeral) create(ctx context.Context, s recipes.Client, create func() 
 	}
 }
 
-// show writes the znode and its token.
 func (e *ephemeral) show(t *verb.Tool, znode string, token recipes.Token) error {
 	return t.Line(verb.Object{"path", e.path, "znode", znode, "token", int64(token)}, fmt.Sprintf("%s %d", znode, token))
 }
@@ -162,17 +162,13 @@ func (v *groupJoinVerb) Arguments(args []string) error {
 
 func (v *groupJoinVerb) Run(ctx context.Context, t *verb.Tool) error {
 	return v.ephemeral.run(ctx, t, func(ctx context.Context, s recipes.Client) (grant, error) {
-		g, err := s.Group(v.path, recipes.GroupConfig{Name: v.name, Dialect: v.dialect})
-		if err != nil {
-			return grant{}, err
-		}
 		return v.create(ctx, s, func() (grant, error) {
-			m, err := g.Join(ctx, []byte(v.data))
-			if err != nil {
-				return grant{}, err
-			}
-			return grant{Grant: m, giveBack: m.Leave}, nil
+			return v.grantBy(ctx, s, "membership", grants.Options{Name: v.name, Dialect: v.dialect})
 		}, func() (znode string, session int64, err error) {
+			g, err := s.Group(v.path, recipes.GroupConfig{Dialect: v.dialect})
+			if err != nil {
+				return "", 0, err
+			}
 			members, err := g.Members(ctx)
 			for _, m := range members {
 				if m.Name == v.name {
@@ -231,17 +227,13 @@ func (v *namesRegisterVerb) Run(ctx context.Context, t *verb.Tool) error {
 		return v.persist(ctx, t)
 	}
 	return v.ephemeral.run(ctx, t, func(ctx context.Context, s recipes.Client) (grant, error) {
-		n, err := s.Names(v.path)
-		if err != nil {
-			return grant{}, err
-		}
 		return v.create(ctx, s, func() (grant, error) {
-			r, err := n.Register(ctx, v.name, []byte(v.data))
-			if err != nil {
-				return grant{}, err
-			}
-			return grant{Grant: r, giveBack: r.Unregister}, nil
+			return v.grantBy(ctx, s, "name", grants.Options{Name: v.name})
 		}, func() (znode string, session int64, err error) {
+			n, err := s.Names(v.path)
+			if err != nil {
+				return "", 0, err
+			}
 			r, err := n.Lookup(ctx, v.name)
 			return r.Znode, r.SessionID, err
 		})

@@ -17,6 +17,7 @@ import (
 	"github.com/zkrecipes/zkrecipes/cmd/zkrecipes/internal/job"
 	"github.com/zkrecipes/zkrecipes/cmd/zkrecipes/internal/status"
 	"github.com/zkrecipes/zkrecipes/cmd/zkrecipes/internal/verb"
+	"github.com/zkrecipes/zkrecipes/internal/grants"
 	"github.com/zkrecipes/zkrecipes/internal/helptext"
 	"github.com/zkrecipes/zkrecipes/recipes"
 )
@@ -40,6 +41,10 @@ type guard struct {
 	data           string
 	path           string
 	argv           []string
+
+	t       *verb.Tool // from begin
+	program string     // argv[0], found
+	relay   *job.Relay
 
 	close bool          // the command inherits no descriptor of life
 	life  *job.Lifetime // if zkrecipes is killed, keeps the grant while processes of the command run; may be nil
@@ -72,7 +77,7 @@ type grant struct {
 func (g *guard) Flags(f *flag.FlagSet) {
 	verb.DurationVar(f, &g.timeout, "timeout", 0, helptext.Common("give up if it is not granted within this `duration`, including the time to connect; 0\nwaits for ever"))
 	g.graceFlag(f)
-	g.abandonFlag(f)
+	f.BoolVar(&g.abandon, "abandon", false, "after a loss, exit with 123 at once if the command belongs to another user and cannot be\nended; without it, zkrecipes waits for its end")
 	f.Func("warn-signal", "send this `signal`, such as USR1, to the command when no server has answered for so long\nthat a third of the session timeout is left until the loss", func(name string) (err error) {
 		g.warning, err = job.ParseSignal(name)
 		return err
@@ -81,32 +86,13 @@ func (g *guard) Flags(f *flag.FlagSet) {
 	g.closeFlag(f)
 }
 
-// graceFlag defines -grace.
 func (g *guard) graceFlag(f *flag.FlagSet) {
 	verb.DurationVar(f, &g.grace, "grace", 5*time.Second, "kill the command if it has not ended this `duration` after its TERM")
-}
-
-// abandonFlag defines -abandon.
-func (g *guard) abandonFlag(f *flag.FlagSet) {
-	f.BoolVar(&g.abandon, "abandon", false, "after a loss, exit with 123 at once if the command belongs to another user and cannot be\nended; without it, zkrecipes waits for its end")
 }
 
 // closeFlag defines -close, which flock has too.
 func (g *guard) closeFlag(f *flag.FlagSet) {
 	f.BoolVar(&g.close, "close", false, "if zkrecipes is killed, release PATH at once, even if processes of the command still run")
-}
-
-// outlive makes the plugin outlive a zkrecipes that is killed, until all processes of the
-// command have ended. Call outlive before the plugin starts, and end after it has ended.
-func (g *guard) outlive(t *verb.Tool) (end func(), err error) {
-	if g.close {
-		return func() {}, nil
-	}
-	if g.life, err = job.NewLifetime(); err != nil {
-		return nil, err
-	}
-	t.Life = g.life
-	return g.life.Close, nil
 }
 
 // statusFlag defines -status, for verbs that can wait or run for long.
@@ -115,19 +101,6 @@ func (g *guard) statusFlag(f *flag.FlagSet) {
 		g.status = address
 		return status.Check(address)
 	})
-}
-
-// serve serves the status until end. Call it before the plugin starts.
-func (g *guard) serve(t *verb.Tool) (end func(), err error) {
-	if g.status == "" {
-		return func() {}, nil
-	}
-	if g.served, err = status.Listen(g.status); err != nil {
-		return nil, exit.Usage("-status: %w", err)
-	}
-	t.Meters = g.served.Meters
-	t.Event(verb.Event{Event: "status", URL: g.served.URL()}, "status at "+g.served.URL())
-	return g.served.Close, nil
 }
 
 // verboseFlag defines -v, for verbs with a wait queue.
@@ -197,37 +170,56 @@ func (g *guard) Arguments(args []string) error {
 // Resultless is part of verb.Action: stdout belongs to the command.
 func (g *guard) Resultless() bool { return g.argv != nil }
 
+// begin finds the program, before the wait, and prepares what must be there when the plugin starts: the
+// status, and without -close a Lifetime, with which the plugin outlives a zkrecipes that is killed until
+// all processes of the command have ended. The caller calls end when the plugin has ended.
+func (g *guard) begin(ctx context.Context, t *verb.Tool) (_ context.Context, end func(), err error) {
+	g.t = t
+	if g.program, err = lookUp(g.argv[0]); err != nil {
+		return nil, nil, err
+	}
+	if g.status != "" {
+		if g.served, err = status.Listen(g.status); err != nil {
+			return nil, nil, exit.Usage("-status: %w", err)
+		}
+		t.Meters = g.served.Meters
+		t.Event(verb.Event{Event: "status", URL: g.served.URL()}, "status at "+g.served.URL())
+	}
+	if !g.close {
+		if g.life, err = job.NewLifetime(); err != nil {
+			g.served.Close()
+			return nil, nil, err
+		}
+		t.Life = g.life
+	}
+	g.relay, ctx = job.NewRelay(ctx)
+	return ctx, func() {
+		g.relay.Stop()
+		g.life.Close()
+		g.served.Close()
+	}, nil
+}
+
 // run waits for the grant and runs the command under it.
 func (g *guard) run(ctx context.Context, t *verb.Tool, acquire func(context.Context, recipes.Client) (grant, error)) error {
-	program, err := lookUp(g.argv[0]) // fail before the wait
-	if err != nil {
-		return err
-	}
-	unserve, err := g.serve(t)
-	if err != nil {
-		return err
-	}
-	defer unserve()
-	end, err := g.outlive(t)
+	ctx, end, err := g.begin(ctx, t)
 	if err != nil {
 		return err
 	}
 	defer end()
-	r, ctx := job.NewRelay(ctx)
-	defer r.Stop()
 	p := verb.Patience{
 		Timeout: g.timeout, Try: g.try, Failure: g.path + " was not granted",
 		Hint: fmt.Sprintf("zkrecipes contenders %s shows the contenders ahead", g.path),
 	}
-	held, err := g.runOnce(ctx, t, p, r, program, acquire)
-	for backoff := (verb.Backoff{}); held != nil && g.repeats(held, t); {
+	held, err := g.runOnce(ctx, p, acquire)
+	for backoff := (verb.Backoff{}); held != nil && g.repeats(held); {
 		g.try = false // -try is for the first grant
 		if g.retry > 0 {
 			p.Timeout, p.Try, p.Failure = g.retry, false, g.path+" was lost, and not granted again"
 		}
 		backoff.Next(held.ran)
 		backoff.Pause(held.after)
-		held, err = g.runOnce(held.after, t, p, r, program, acquire)
+		held, err = g.runOnce(held.after, p, acquire)
 		if again := exit.Code(err, exit.Own); held == nil && g.retry > 0 && (again == exit.Timeout || again == exit.Own) {
 			return exit.With(exit.Lost, "%w", err) // the first grant was lost
 		}
@@ -237,12 +229,11 @@ func (g *guard) run(ctx context.Context, t *verb.Tool, acquire func(context.Cont
 
 // runOnce waits for one grant and runs the command under it. held is nil if the command did not
 // run.
-func (g *guard) runOnce(ctx context.Context, t *verb.Tool, p verb.Patience, r *job.Relay, program string,
-	acquire func(context.Context, recipes.Client) (grant, error)) (held *holding, err error) {
+func (g *guard) runOnce(ctx context.Context, p verb.Patience, acquire func(context.Context, recipes.Client) (grant, error)) (held *holding, err error) {
 	acquireShown := func(ctx context.Context, s recipes.Client) (grant, error) {
 		g.served.Opened(s)
 		g.timeoutGranted = s.Timeout()
-		stop := g.showWait(ctx, s, t)
+		stop := g.showWait(ctx, s)
 		h, err := acquire(ctx, s)
 		stop()
 		if errors.Is(err, recipes.ErrContended) {
@@ -250,10 +241,10 @@ func (g *guard) runOnce(ctx context.Context, t *verb.Tool, p verb.Patience, r *j
 		}
 		return h, err
 	}
-	err = verb.Await(ctx, t, p, acquireShown, func(h grant) (err error) {
+	err = verb.Await(ctx, g.t, p, acquireShown, func(h grant) (err error) {
 		defer g.served.Granted(g.path, h.Grant)()
-		t.Event(verb.Event{Event: "acquired", Path: g.path, Token: int64(h.Token())}, "")
-		held, err = g.hold(h, t, r, program)
+		g.t.Event(verb.Event{Event: "acquired", Path: g.path, Token: int64(h.Token())}, "")
+		held, err = g.hold(h)
 		return err
 	})
 	return held, err
@@ -262,7 +253,7 @@ func (g *guard) runOnce(ctx context.Context, t *verb.Tool, p verb.Patience, r *j
 // repeats reports whether the command is to be started again, and shows that. It is not if a
 // signal has ended the command. After a loss it is not if processes of the command still run
 // at the end of -grace.
-func (g *guard) repeats(h *holding, t *verb.Tool) bool {
+func (g *guard) repeats(h *holding) bool {
 	text := fmt.Sprintf("waiting for %s again", g.path)
 	switch {
 	case h.ended, !g.again && (g.retry == 0 || !h.lost):
@@ -270,11 +261,26 @@ func (g *guard) repeats(h *holding, t *verb.Tool) bool {
 	case !h.lost:
 		text = fmt.Sprintf("the command has ended with exit code %d, %s", h.code, text)
 	case !h.gone(g.grace):
-		t.Event(verb.Event{Event: "left", Path: g.path}, "the command is not started again: a process that it has started still runs")
+		g.t.Event(verb.Event{Event: "left", Path: g.path}, "the command is not started again: a process that it has started still runs")
 		return false
 	}
-	t.Event(verb.Event{Event: "again", Path: g.path}, text)
+	g.t.Event(verb.Event{Event: "again", Path: g.path}, text)
 	return true
+}
+
+// grantBy acquires through the entry of that name in the catalog of grants.
+func (g *guard) grantBy(ctx context.Context, s recipes.Recipes, name string, o grants.Options) (grant, error) {
+	w := grants.Named(name)
+	o.Data = []byte(g.data)
+	e, err := w.Open(s, g.path, o)
+	if err != nil {
+		return grant{}, err
+	}
+	got, err := choose(g.try, e.Try, e.Get)(ctx)
+	if err != nil {
+		return grant{}, err
+	}
+	return grant{Grant: got, giveBack: func(ctx context.Context) error { return w.GiveBack(ctx, got) }}, nil
 }
 
 // lookUp finds a program in PATH, as a shell does.

@@ -17,7 +17,6 @@ import (
 	"github.com/zkrecipes/zkrecipes/recipes"
 )
 
-// holding is a command that has run under a grant.
 type holding struct {
 	*job.Job
 	code  int             // the command's exit code
@@ -44,7 +43,7 @@ func (h *holding) gone(most time.Duration) bool {
 
 // hold runs the command under a grant and then gives the grant back. The result is nil if the
 // command did not run.
-func (g *guard) hold(h grant, t *verb.Tool, r *job.Relay, program string) (*holding, error) {
+func (g *guard) hold(h grant) (*holding, error) {
 	lost := h.Done() // before the command starts: the first call sets the watch on the znode
 	env := []string{tokenEnv + "=" + strconv.FormatInt(int64(h.Token()), 10), znodeEnv + "=" + h.Znode(), pathEnv + "=" + g.path}
 	os.Unsetenv(slotEnv) // it may come from an outer zkrecipes lock
@@ -56,9 +55,9 @@ func (g *guard) hold(h grant, t *verb.Tool, r *job.Relay, program string) (*hold
 		tokens, _ := json.Marshal(all.Tokens()) // a map of numbers has no error
 		env = append(env, tokensEnv+"="+string(tokens))
 	}
-	j, err := r.Start(program, g.argv, env, g.life, func() bool { return h.Err() == nil })
+	j, err := g.relay.Start(g.program, g.argv, env, g.life, func() bool { return h.Err() == nil })
 	if err != nil {
-		g.release(h, t)
+		g.release(h)
 		return nil, exit.With(exit.Cannot, "command %s: %w", g.argv[0], err)
 	}
 	begun := time.Now()
@@ -66,14 +65,14 @@ func (g *guard) hold(h grant, t *verb.Tool, r *job.Relay, program string) (*hold
 		ctx, cancel := context.WithTimeout(context.Background(), verb.CloseTimeout)
 		defer cancel()
 		if err := h.started(ctx); err != nil && h.Err() == nil {
-			t.Event(verb.Event{Event: "unacknowledged", Path: g.path, Cause: err.Error()},
+			g.t.Event(verb.Event{Event: "unacknowledged", Path: g.path, Cause: err.Error()},
 				fmt.Sprintf("the leader could not be acknowledged: %v", err))
 		}
 	}
-	defer g.reportDenied(j, t)()
+	defer g.reportDenied(j)()
 	if g.warning != nil {
 		defer recipes.OnDanger(h, g.timeoutGranted/3, func() {
-			t.Event(verb.Event{Event: "danger", Path: g.path, Token: int64(h.Token())},
+			g.t.Event(verb.Event{Event: "danger", Path: g.path, Token: int64(h.Token())},
 				fmt.Sprintf("no server answers: %s is lost within %v", g.path, time.Until(h.ValidUntil()).Round(time.Millisecond)))
 			j.Pass(g.warning)
 		})()
@@ -91,7 +90,7 @@ func (g *guard) hold(h grant, t *verb.Tool, r *job.Relay, program string) (*hold
 	why, text := "", "" // the command was ended, other than by a signal
 	select {
 	case <-j.Exited():
-		if j.Signaled() && !j.Await(g.grace, g.killing(t), leave) {
+		if j.Signaled() && !j.Await(g.grace, g.killing(), leave) {
 			return nil, g.abandoned(h)
 		}
 	case <-lost:
@@ -106,16 +105,16 @@ func (g *guard) hold(h grant, t *verb.Tool, r *job.Relay, program string) (*hold
 		if why == "lost" {
 			event.Cause = fmt.Sprint(h.Err())
 		}
-		t.Event(event, text)
-		if !j.End(g.grace, g.killing(t), leave) {
+		g.t.Event(event, text)
+		if !j.End(g.grace, g.killing(), leave) {
 			return nil, g.abandoned(h)
 		}
 	}
-	after := r.Interruptible(context.Background()) // signals no longer go to the command
+	after := g.relay.Interruptible(context.Background()) // signals no longer go to the command
 	status := j.ExitCode()
-	t.Event(verb.Event{Event: "exited", Path: g.path, Code: &status}, "")
-	held := &holding{Job: j, code: status, lost: h.Err() != nil, ended: r.Ended(status), ran: time.Since(begun), after: after}
-	return held, g.end(h, t, held, why)
+	g.t.Event(verb.Event{Event: "exited", Path: g.path, Code: &status}, "")
+	held := &holding{Job: j, code: status, lost: h.Err() != nil, ended: g.relay.Ended(status), ran: time.Since(begun), after: after}
+	return held, g.end(h, held, why)
 }
 
 // abandoned is the error after a loss, if the command cannot be ended and zkrecipes does not
@@ -126,7 +125,7 @@ func (g *guard) abandoned(h grant) error {
 
 // reportDenied reports, until the returned function is called, that the command cannot be
 // signalled.
-func (g *guard) reportDenied(j *job.Job, t *verb.Tool) (stop func()) {
+func (g *guard) reportDenied(j *job.Job) (stop func()) {
 	stopped := make(chan struct{})
 	var reporting sync.WaitGroup
 	reporting.Go(func() {
@@ -139,7 +138,7 @@ func (g *guard) reportDenied(j *job.Job, t *verb.Tool) (stop func()) {
 				return
 			}
 		}
-		t.Event(verb.Event{Event: "denied", Path: g.path},
+		g.t.Event(verb.Event{Event: "denied", Path: g.path},
 			fmt.Sprintf("the command cannot be signalled, because it belongs to another user: nothing ends it when %s is lost; run zkrecipes itself as that user, such as sudo zkrecipes", g.path))
 	})
 	return func() {
@@ -150,14 +149,14 @@ func (g *guard) reportDenied(j *job.Job, t *verb.Tool) (stop func()) {
 
 // end releases the hold and returns the exit code. why is the reason for which the command was
 // ended, as in its event, or "".
-func (g *guard) end(h grant, t *verb.Tool, held *holding, why string) error {
+func (g *guard) end(h grant, held *holding, why string) error {
 	switch {
-	case why == "lost" && !t.JSON: // JSON gets an object with the exit code too
+	case why == "lost" && !g.t.JSON: // JSON gets an object with the exit code too
 		return exit.Silently(exit.Lost)
 	case held.lost:
 		return exit.With(exit.Lost, "the hold on %s was lost while the command ran: %w", g.path, h.Err())
 	case h.together:
-		return g.leave(held.after, h, t, held.code)
+		return g.leave(held.after, h, held.code)
 	}
 	var uncounted error
 	if h.count != nil && held.code == 0 && why == "" {
@@ -179,7 +178,7 @@ func (g *guard) end(h grant, t *verb.Tool, held *holding, why string) error {
 		case <-held.after.Done(): // a signal
 		}
 	}
-	g.release(h, t)
+	g.release(h)
 	switch {
 	case why == "asked":
 		return exit.With(exit.Lost, "the command was ended because another client asked for %s", g.path)
@@ -193,18 +192,18 @@ func (g *guard) end(h grant, t *verb.Tool, held *holding, why string) error {
 
 // killing returns a function that reports that processes of the command are killed after
 // -grace.
-func (g *guard) killing(t *verb.Tool) func(exited bool) {
+func (g *guard) killing() func(exited bool) {
 	return func(exited bool) {
 		text := "the command has not ended within %v, killing it"
 		if exited {
 			text = "processes of the command have not ended within %v, killing the process group"
 		}
-		t.Event(verb.Event{Event: "killed", Path: g.path}, fmt.Sprintf(text, g.grace))
+		g.t.Event(verb.Event{Event: "killed", Path: g.path}, fmt.Sprintf(text, g.grace))
 	}
 }
 
-func (g *guard) release(h grant, t *verb.Tool) {
-	release(h, t, g.path, g.path+" could not be released at once; it is free")
+func (g *guard) release(h grant) {
+	release(h, g.t, g.path, g.path+" could not be released at once; it is free")
 }
 
 // release gives the grant at path back. failure begins the text of an error; the session
@@ -221,10 +220,10 @@ func release(h grant, t *verb.Tool, path, failure string) {
 }
 
 // leave leaves a double barrier. It waits for all other members, unless a signal arrives.
-func (g *guard) leave(ctx context.Context, h grant, t *verb.Tool, status int) error {
+func (g *guard) leave(ctx context.Context, h grant, status int) error {
 	err := h.giveBack(ctx)
 	if err == nil {
-		t.Event(verb.Event{Event: "released", Path: g.path}, "")
+		g.t.Event(verb.Event{Event: "released", Path: g.path}, "")
 		return exit.Silently(status)
 	}
 	if interrupted, ok := errors.AsType[job.Interruption](context.Cause(ctx)); ok {

@@ -60,7 +60,7 @@ func TestASuccessIsRecordedWhenTheServersAreBack(t *testing.T) {
 					}
 				},
 			}
-			err := (&guard{path: "/l"}).end(h, &verb.Tool{Stderr: io.Discard}, &holding{after: after}, "")
+			err := (&guard{path: "/l", t: &verb.Tool{Stderr: io.Discard}}).end(h, &holding{after: after}, "")
 			if code := exit.Code(err, -1); code != tt.code {
 				t.Errorf("%s: exit code %d (%v), want %d", tt.name, code, err, tt.code)
 			}

@@ -224,7 +224,9 @@ func (v *lockVerb) Arguments(args []string) error {
 	case v.forceAfter != 0 && v.forceAfter <= v.grace:
 		return fmt.Errorf("-force-after %v must be longer than -grace, which is %v: the command must have ended before the lock is taken away", v.forceAfter, v.grace)
 	}
-	if err := cmp.Or(v.sharedConfig().Validate(), v.guard.Arguments(args)); err != nil { // the configuration of a priority lock has the same fields
+	// The configuration of a priority lock has the same fields.
+	shared := recipes.SharedLockConfig{Dialect: v.dialect, Data: []byte(v.data), Revocable: v.revocable, Grace: v.forceAfter}
+	if err := cmp.Or(shared.Validate(), v.guard.Arguments(args)); err != nil {
 		return err
 	}
 	for i, path := range v.and {
@@ -236,14 +238,14 @@ func (v *lockVerb) Arguments(args []string) error {
 }
 
 func (v *lockVerb) Run(ctx context.Context, t *verb.Tool) error {
-	v.lineKind = v.way().Kind
+	v.lineKind = grants.Named(v.way()).Kind
 	err := v.guard.run(ctx, t, func(ctx context.Context, s recipes.Client) (grant, error) {
 		h, err := v.acquire(ctx, s)
 		if err != nil {
 			return grant{}, v.explain(err)
 		}
 		if v.oncePer > 0 {
-			err = v.claimTurn(ctx, s, t, &h)
+			err = v.claimTurn(ctx, s, &h)
 		}
 		return h, err
 	})
@@ -254,7 +256,7 @@ func (v *lockVerb) Run(ctx context.Context, t *verb.Tool) error {
 }
 
 // claimTurn takes a turn of the period. If none is due, it releases the lock.
-func (v *lockVerb) claimTurn(ctx context.Context, s recipes.Recipes, t *verb.Tool, h *grant) error {
+func (v *lockVerb) claimTurn(ctx context.Context, s recipes.Recipes, h *grant) error {
 	record, err := s.Configuration(v.path)
 	if err != nil {
 		return err
@@ -268,9 +270,9 @@ func (v *lockVerb) claimTurn(ctx context.Context, s recipes.Recipes, t *verb.Too
 	if err == nil {
 		return nil
 	}
-	v.release(*h, t)
+	v.release(*h)
 	if early, ok := errors.AsType[*recipes.NotDueError](err); ok {
-		t.Event(verb.Event{Event: "not-due", Path: v.path, Cause: early.Error()}, v.path+": "+early.Error())
+		v.t.Event(verb.Event{Event: "not-due", Path: v.path, Cause: early.Error()}, v.path+": "+early.Error())
 		return exit.Silently(exit.OK)
 	}
 	return err
@@ -287,52 +289,40 @@ func (v *lockVerb) explain(err error) error {
 	return fmt.Errorf("%w; zkrecipes semaphore %s shows the number; give the same -n, or change it when there are no contenders", err, v.path)
 }
 
-func (v *lockVerb) sharedConfig() recipes.SharedLockConfig {
-	return recipes.SharedLockConfig{Dialect: v.dialect, Data: []byte(v.data), Revocable: v.revocable, Grace: v.forceAfter}
-}
-
 func (v *lockVerb) acquire(ctx context.Context, s recipes.Recipes) (grant, error) {
 	if len(v.and) > 0 {
 		return v.acquireAll(ctx, s)
 	}
-	w := v.way()
-	e, err := w.Open(s, v.path, grants.Options{
-		Permits: v.permits, Priority: v.priority.Number, Ask: v.ask, Dialect: v.dialect, Data: []byte(v.data), Revocable: v.revocable, Grace: v.forceAfter,
+	g, err := v.grantBy(ctx, s, v.way(), grants.Options{
+		Permits: v.permits, Priority: v.priority.Number, Ask: v.ask, Dialect: v.dialect, Revocable: v.revocable, Grace: v.forceAfter,
 	})
 	if err != nil {
 		return grant{}, err
 	}
-	got, err := choose(v.try, e.Try, e.Get)(ctx)
-	if err != nil {
-		return grant{}, err
-	}
-	g := grant{Grant: got, giveBack: func(ctx context.Context) error { return w.GiveBack(ctx, got) }}
-	if r, ok := got.(interface{ Revoked() <-chan struct{} }); ok && v.revocable {
+	if r, ok := g.Grant.(interface{ Revoked() <-chan struct{} }); ok && v.revocable {
 		g.asked = r.Revoked()
 	}
-	if h, ok := got.(recipes.Hold); ok && v.permits == 1 && !verb.OtherLibrary(v.dialect) {
+	if h, ok := g.Grant.(recipes.Hold); ok && v.permits == 1 && !verb.OtherLibrary(v.dialect) {
 		g.Grant = onlySlot{h} // no number is claimed, so that a release is a handoff
 	}
 	return g, nil
 }
 
-// way returns how this contender gets its grant.
-func (v *lockVerb) way() grants.Way {
-	name := "lock"
+// way names the entry of this lock in the catalog of grants.
+func (v *lockVerb) way() string {
 	switch {
 	case v.priority.Given:
-		name = choose(v.shared, "priority lock for reading", "priority lock for writing")
+		return choose(v.shared, "priority lock for reading", "priority lock for writing")
 	case v.shared || v.exclusive:
-		name = choose(v.shared, "shared lock for reading", "shared lock for writing")
+		return choose(v.shared, "shared lock for reading", "shared lock for writing")
 	case v.permits > 1 && !verb.OtherLibrary(v.dialect):
-		name = "slots"
+		return "slots"
 	case v.permits > 0:
-		name = "semaphore"
+		return "semaphore"
 	}
-	return grants.Named(name)
+	return "lock"
 }
 
-// acquireAll acquires the lock of each path.
 func (v *lockVerb) acquireAll(ctx context.Context, s recipes.Recipes) (grant, error) {
 	var locks []recipes.Lock
 	for _, path := range append([]string{v.path}, v.and...) {

@@ -28,7 +28,7 @@ func TestFlagsChooseEachLock(t *testing.T) {
 		if err := f.Parse(args); err != nil {
 			t.Fatal(err)
 		}
-		w := v.way()
+		w := grants.Named(v.way())
 		if w.Name != name {
 			t.Errorf("%q chooses the %s; want the %s", args, w.Name, name)
 		}

@@ -80,10 +80,6 @@ type queueWorkVerb struct {
 	argument             bool
 	parallel, deliveries int
 	batch                int
-
-	t       *verb.Tool
-	relay   *job.Relay
-	program string
 }
 
 func (v *queueWorkVerb) Flags(f *flag.FlagSet) {
@@ -115,24 +111,12 @@ func (v *queueWorkVerb) config() recipes.QueueConfig {
 }
 
 func (v *queueWorkVerb) Run(ctx context.Context, t *verb.Tool) error {
-	var err error
-	if v.program, err = lookUp(v.argv[0]); err != nil {
-		return err
-	}
-	v.t = t
-	p := verb.Patience{Failure: "the worker has stopped"}
-	unserve, err := v.serve(t)
-	if err != nil {
-		return err
-	}
-	defer unserve()
-	end, err := v.outlive(t)
+	ctx, end, err := v.begin(ctx, t)
 	if err != nil {
 		return err
 	}
 	defer end()
-	v.relay, ctx = job.NewRelay(ctx)
-	defer v.relay.Stop()
+	p := verb.Patience{Failure: "the worker has stopped"}
 	err = exit.Coded(verb.Await(ctx, t, p, func(ctx context.Context, s recipes.Client) (none struct{}, err error) {
 		v.served.Opened(s)
 		q, err := v.priorities.Open(s, v.path, v.config())
@@ -228,7 +212,7 @@ func (v *queueWorkVerb) handle(received []recipes.Delivery) error {
 		return exit.With(exit.Cannot, "command %s: %w", v.argv[0], err)
 	}
 	defer remove()
-	defer v.reportDenied(j, v.t)()
+	defer v.reportDenied(j)()
 	select { // after a signal too, without a time limit: the claims are held
 	case <-j.Exited():
 	case <-lost:

@@ -78,9 +78,6 @@ type sharesVerb struct {
 	n      int
 	hangup bool
 
-	t       *verb.Tool
-	program string
-	relay   *job.Relay
 	file    string
 	owned   map[recipes.Token]recipes.Share // received and not yet given up
 	running *job.Job
@@ -121,9 +118,11 @@ func (v *sharesVerb) config() recipes.SharesConfig {
 }
 
 func (v *sharesVerb) Run(ctx context.Context, t *verb.Tool) (err error) {
-	if v.program, err = lookUp(v.argv[0]); err != nil {
+	ctx, end, err := v.begin(ctx, t)
+	if err != nil {
 		return err
 	}
+	defer end()
 	if v.hangup {
 		dir, err := os.MkdirTemp("", "zkrecipes-shares-")
 		if err != nil {
@@ -132,14 +131,7 @@ func (v *sharesVerb) Run(ctx context.Context, t *verb.Tool) (err error) {
 		defer os.RemoveAll(dir)
 		v.file = filepath.Join(dir, "shares")
 	}
-	v.t, v.owned = t, make(map[recipes.Token]recipes.Share)
-	end, err := v.outlive(t)
-	if err != nil {
-		return err
-	}
-	defer end()
-	v.relay, ctx = job.NewRelay(ctx)
-	defer v.relay.Stop()
+	v.owned = make(map[recipes.Token]recipes.Share)
 	p := verb.Patience{Timeout: v.timeout, Failure: "no numbers of " + v.path + " were assigned"}
 	return verb.Await(ctx, t, p, func(ctx context.Context, s recipes.Client) (recipes.Portion, error) {
 		shares, err := s.Shares(v.path, v.n, v.config())
@@ -173,7 +165,7 @@ func (v *sharesVerb) work(ctx context.Context, p recipes.Portion) error {
 			}
 		case <-exited:
 			if v.running.Signaled() {
-				v.running.Await(v.grace, v.killing(v.t), nil)
+				v.running.Await(v.grace, v.killing(), nil)
 			}
 			return v.leave(p, v.running.ExitCode())
 		case <-p.Done():
@@ -194,7 +186,7 @@ func (v *sharesVerb) lost(p recipes.Portion) error {
 	v.t.Event(verb.Event{Event: "lost", Path: v.path, Cause: fmt.Sprint(p.Err())},
 		fmt.Sprintf("lost the numbers of %s, ending the command: %v", v.path, p.Err()))
 	if v.running != nil {
-		v.running.End(v.grace, v.killing(v.t), nil)
+		v.running.End(v.grace, v.killing(), nil)
 	}
 	if v.t.JSON { // it gets an object with the exit code too
 		return exit.With(exit.Lost, "the numbers of %s were lost: %w", v.path, p.Err())
@@ -290,7 +282,7 @@ func (v *sharesVerb) start(p recipes.Portion, text string) (code int, ended bool
 		return exit.Cannot, true
 	}
 	v.running = j
-	stop := v.reportDenied(j, v.t)
+	stop := v.reportDenied(j)
 	go func() {
 		<-j.Exited()
 		stop()
@@ -325,7 +317,7 @@ func (v *sharesVerb) stop(ctx *context.Context, p recipes.Portion) (code int, en
 		return 0, false
 	}
 	j := v.running
-	j.End(v.grace, v.killing(v.t), nil)
+	j.End(v.grace, v.killing(), nil)
 	*ctx = v.relay.Interruptible(context.Background())
 	v.running = nil
 	if code = j.ExitCode(); v.relay.Ended(code) {

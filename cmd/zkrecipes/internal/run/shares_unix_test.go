@@ -130,9 +130,12 @@ func runShares(t *testing.T, hangup bool, script string) *sharing {
 	r, ctx := job.NewRelay(t.Context())
 	t.Cleanup(r.Stop)
 	s.sharesVerb = &sharesVerb{
-		guard:  guard{path: "/s", argv: []string{"sh", "-c", script, "sh", s.dir}, grace: time.Minute},
-		hangup: hangup, t: &verb.Tool{JSON: true, Stderr: s}, program: "/bin/sh", relay: r,
-		file: filepath.Join(s.dir, "file"), owned: make(map[recipes.Token]recipes.Share),
+		guard: guard{
+			path: "/s", argv: []string{"sh", "-c", script, "sh", s.dir}, grace: time.Minute,
+			t: &verb.Tool{JSON: true, Stderr: s}, program: "/bin/sh", relay: r,
+		},
+		hangup: hangup,
+		file:   filepath.Join(s.dir, "file"), owned: make(map[recipes.Token]recipes.Share),
 	}
 	go func() { s.ends <- s.work(ctx, s.member) }()
 	return s

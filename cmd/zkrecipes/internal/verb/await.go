@@ -147,7 +147,6 @@ func (p Patience) unanswered(err error) error {
 	return fmt.Errorf("%s within %v: %w", p.Failure, p.Timeout, err)
 }
 
-// attempts are the attempts of one Await.
 type attempts struct {
 	*connection
 	Backoff

@@ -20,7 +20,6 @@ func DurationVar(f *flag.FlagSet, d *time.Duration, name string, value time.Dura
 	f.Var(duration{d}, name, usage)
 }
 
-// duration is a flag.Value.
 type duration struct{ to *time.Duration }
 
 func (d duration) String() string {
@@ -115,7 +114,6 @@ func (w *where) flags(f *flag.FlagSet) {
 	DurationVar(f, &w.connectTimeout, "connect-timeout", 5*time.Second, "with -try, and in verbs that do not wait: give up if no server answers within this\n`duration`")
 }
 
-// apply checks the flags that were given, and sets their variables.
 func (w *where) apply(given *flag.FlagSet) (err error) {
 	if w.connectTimeout == 0 {
 		return errors.New("-connect-timeout must be positive")

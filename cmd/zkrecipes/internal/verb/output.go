@@ -9,12 +9,14 @@ import (
 	"strconv"
 	"strings"
 	"text/tabwriter"
+	"time"
 	"unicode/utf8"
 
 	"golang.org/x/term"
 
 	"github.com/zkrecipes/zkrecipes/cmd/zkrecipes/internal/exit"
 	"github.com/zkrecipes/zkrecipes/internal/printable"
+	"github.com/zkrecipes/zkrecipes/recipes"
 )
 
 const (
@@ -37,7 +39,6 @@ func (t *Tool) Result(value any, text func(io.Writer)) error {
 	return t.write(printable.Text(b.String()))
 }
 
-// writeJSON writes a value with one write.
 func writeJSON(w io.Writer, value any, indent string) error {
 	var b strings.Builder
 	e := json.NewEncoder(&b)
@@ -101,7 +102,6 @@ func (t *Tool) Stored(value any, stored []byte) error {
 	return t.write(text)
 }
 
-// write writes all of a result.
 func (t *Tool) write(text string) error {
 	if text == "" { // no error even if stdout is closed
 		return nil
@@ -274,4 +274,17 @@ func Payload(text string) ([]byte, error) {
 		return nil, exit.Usage("more than %d bytes on stdin: ZooKeeper stores small data only", most)
 	}
 	return data, nil
+}
+
+// Element is an element of a queue in JSON.
+type Element struct {
+	ID       recipes.ElementID `json:"id"`
+	Priority int               `json:"priority"` // 0 in a queue without priorities
+	Put      time.Time         `json:"put"`
+	Data
+}
+
+// ElementInJSON converts an element for JSON.
+func ElementInJSON(e recipes.Element) Element {
+	return Element{e.ID, e.Priority, e.Put.UTC(), InJSON(e.Data)}
 }

@@ -2,6 +2,7 @@ package verb
 
 import (
 	"context"
+	"crypto/tls"
 	"errors"
 	"fmt"
 	"io"
@@ -14,6 +15,7 @@ import (
 	"github.com/zkrecipes/zkrecipes/cmd/zkrecipes/internal/job"
 	"github.com/zkrecipes/zkrecipes/host"
 	"github.com/zkrecipes/zkrecipes/host/hostconfig"
+	"github.com/zkrecipes/zkrecipes/internal/fourletter"
 	"github.com/zkrecipes/zkrecipes/internal/printable"
 	"github.com/zkrecipes/zkrecipes/recipes"
 )
@@ -148,4 +150,17 @@ func (c *connection) end(err error) {
 	if closing := c.plugin.Close(ctx); closing != nil && err == nil {
 		c.Event(Event{Event: "unclosed", Cause: closing.Error()}, closing.Error())
 	}
+}
+
+// AskWord sends a four-letter word and returns the answer, or "" after an error.
+func AskWord(ctx context.Context, security *recipes.TLS, server, word string) string {
+	var cfg *tls.Config
+	if security != nil {
+		var err error
+		if cfg, err = security.ClientConfig(); err != nil {
+			return ""
+		}
+	}
+	answer, _ := fourletter.Dialer(cfg).Ask(ctx, server, word)
+	return answer
 }

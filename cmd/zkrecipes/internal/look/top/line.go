@@ -42,7 +42,6 @@ func placeOf(c recipes.Contender) place {
 	return place{c.Znode, c.Token, c.SessionID, c.Since.UnixMilli()}
 }
 
-// linesOf returns the wait queues at a path.
 func linesOf(path string, read recipes.Lines, at time.Time) (all []*line) {
 	for _, c := range read.Contenders {
 		k := key{path, c.Kind, c.Dialect}
@@ -62,7 +61,6 @@ func (l *line) holders() []recipes.Contender {
 	return slices.DeleteFunc(slices.Clone(l.contenders), func(c recipes.Contender) bool { return !c.Holds })
 }
 
-// waiters returns the number of waiters, and the time at which the oldest has joined.
 func (l *line) waiters() (n int, oldest time.Time) {
 	for _, c := range l.contenders {
 		if !c.Holds {
@@ -105,13 +103,11 @@ type history struct {
 	samples []sample // the first is at least a window old, if there are older ones
 }
 
-// sample is the number of grants that were known at a time.
 type sample struct {
 	at     time.Time
 	grants int
 }
 
-// add adds a reading, and sets the line's figures.
 func (h *history) add(l *line) {
 	l.since = map[place]time.Time{}
 	for _, c := range l.holders() {

@@ -14,7 +14,6 @@ import (
 	"github.com/zkrecipes/zkrecipes/recipes"
 )
 
-// report shows each change on a line.
 type report struct {
 	t *verb.Tool
 
@@ -152,7 +151,6 @@ func age(now, then time.Time) string {
 	return fmt.Sprintf("%dd%02dh", int(d.Hours())/24, int(d.Hours())%24)
 }
 
-// lineJSON is a wait queue in JSON.
 type lineJSON struct {
 	Event    string       `json:"event"` // line
 	Time     time.Time    `json:"time"`  // of the reading
@@ -214,7 +212,6 @@ func (l *line) inJSON(s *sessions, now time.Time) lineJSON {
 
 func seconds(d time.Duration) float64 { return float64(max(0, d.Milliseconds())) / 1000 }
 
-// waitJSON is one session of a possible deadlock.
 type waitJSON struct {
 	SessionID string `json:"session_id"`
 	Holds     string `json:"holds"`
@@ -232,7 +229,6 @@ func (c cycle) inJSON(now time.Time) verb.Object {
 	return verb.Object{"event", "possible-deadlock", "time", now.UTC(), "sessions", all}
 }
 
-// table shows a snapshot once.
 type table struct{ t *verb.Tool }
 
 func (v *table) show(n *snapshot) error {

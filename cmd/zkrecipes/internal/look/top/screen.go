@@ -192,7 +192,6 @@ func (s *screen) draw() {
 // mostPath is the width of the column of paths. The beginning of a longer path is cut off.
 const mostPath = 40
 
-// aligned returns rows of equal columns.
 func aligned(rows [][]string) []string {
 	for _, row := range rows[1:] {
 		if path := []rune(printable.Line(row[0])); len(path) > mostPath {

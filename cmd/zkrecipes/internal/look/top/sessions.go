@@ -2,6 +2,7 @@ package top
 
 import (
 	"context"
+	"maps"
 	"regexp"
 	"strconv"
 	"strings"
@@ -52,14 +53,14 @@ func (a *asker) ask(ctx context.Context, own int64, timeout time.Duration) {
 		s.why = "unknown without -admin"
 	}
 	if a.last != nil { // a session without a connection keeps the timeout that it had
-		for id, limit := range a.last.limit {
-			s.limit[id] = limit
-		}
+		maps.Copy(s.limit, a.last.limit)
 	}
 	for _, server := range a.servers {
 		connections(a.word(ctx, server, "cons"), s)
 		dump := a.word(ctx, server, "dump")
-		timeouts(dump, s)
+		for _, m := range timeoutOf.FindAllStringSubmatch(dump, -1) {
+			s.setTimeout(m[1], m[2])
+		}
 		if left := deadlines(dump, own, timeout); left != nil {
 			s.known, s.left, s.why = true, left, ""
 		}
@@ -83,14 +84,6 @@ var connection = regexp.MustCompile(`(?m)^\s*/?\[?([0-9A-Za-z.:%/_-]+?)\]?:\d+\[
 
 var timeoutOf = regexp.MustCompile(`(?m)^(0x[0-9a-f]+)\s+(\d+)ms$`)
 
-// timeouts reads the session timeouts in an answer to dump.
-func timeouts(answer string, s *sessions) {
-	for _, m := range timeoutOf.FindAllStringSubmatch(answer, -1) {
-		s.setTimeout(m[1], m[2])
-	}
-}
-
-// connections reads an answer to cons.
 func connections(answer string, s *sessions) {
 	for _, m := range connection.FindAllStringSubmatch(answer, -1) {
 		if id, ok := s.setTimeout(m[2], m[3]); ok {

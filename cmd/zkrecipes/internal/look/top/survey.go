@@ -161,7 +161,6 @@ func (s *survey) read(ctx context.Context, c client, path string) ([]*line, erro
 	return linesOf(path, lines, time.Now()), nil
 }
 
-// record adds a reading to the line's history.
 func (s *survey) record(l *line) {
 	h := s.histories[l.key]
 	if h == nil {

@@ -111,12 +111,10 @@ func (a *action) Arguments(args []string) error {
 	return recipes.ValidatePath(a.root)
 }
 
-// view shows snapshots.
 type view interface {
 	show(*snapshot) error
 }
 
-// errQuit ends the view.
 var errQuit = errors.New("a key has ended the view")
 
 func (a *action) Run(ctx context.Context, given *verb.Tool) error {
@@ -145,7 +143,6 @@ func (a *action) Run(ctx context.Context, given *verb.Tool) error {
 	return a.follow(ctx, &t, s, v)
 }
 
-// survey returns the survey of the root.
 func (a *action) survey(t *verb.Tool) (*survey, error) {
 	cfg, err := t.Load()
 	if err != nil {
@@ -188,7 +185,6 @@ func first(n *snapshot, v view) error {
 	return v.show(n)
 }
 
-// nothing returns the message that there is nothing to show.
 func nothing(n *snapshot) string {
 	text := fmt.Sprintf("no wait queue is at or below %s: no contender in %s", n.root, english.Count(n.searched, "znode"))
 	if n.unreadable > 0 {

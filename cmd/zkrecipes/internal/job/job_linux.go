@@ -38,7 +38,6 @@ func Reap(main func() int) int {
 	return collect(child)
 }
 
-// inChild starts this program again, and passes signals on to it.
 func inChild(first bool) (*os.Process, error) {
 	if !first {
 		if err := unix.Prctl(unix.PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0); err != nil {
@@ -106,4 +105,31 @@ func collect(child *os.Process) int {
 			return status.ExitStatus()
 		}
 	}
+}
+
+// dieWithParent makes the kernel kill the command when zkrecipes is killed. With -close, PATH
+// is released at that moment, so the command must not continue. Without -close, PATH would
+// stay held, but no process would end the command after a loss.
+func dieWithParent(attr *syscall.SysProcAttr) { attr.Pdeathsig = syscall.SIGKILL }
+
+// relayedHere are the signals that only Linux has: PWR, and the real-time signals. The C library
+// keeps 32 and 33 for itself, and a Go program cannot catch 34, which is SIGRTMIN.
+func relayedHere() (all []os.Signal) {
+	for s := syscall.Signal(35); s <= 64; s++ {
+		all = append(all, s)
+	}
+	return append(all, syscall.SIGPWR)
+}
+
+// stopProcess stops this process, and returns when it is continued. It returns at once if the
+// process group is orphaned: no shell could continue this process then, so the system does not
+// stop it.
+//
+// The signal is SIGTTOU, which stops a process as SIGTSTP does. After signal.Reset the runtime
+// still catches SIGTSTP, and drops it. The signal is sent to this thread, so that the system
+// delivers it before Tgkill returns.
+func stopProcess() {
+	runtime.LockOSThread()
+	defer runtime.UnlockOSThread()
+	_ = unix.Tgkill(os.Getpid(), unix.Gettid(), syscall.SIGTTOU)
 }

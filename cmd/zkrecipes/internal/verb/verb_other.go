@@ -4,8 +4,18 @@ package verb
 
 import (
 	"context"
+	"errors"
+	"io"
+	"io/fs"
 	"os"
 )
+
+// ControlSupported reports whether RequestUpgrade works on this system.
+const ControlSupported = false
+
+func private(fs.FileInfo) bool { return false }
+
+func lockDirectory(string) (io.Closer, error) { return nil, errors.ErrUnsupported }
 
 // closed reports whether f was closed when this process started.
 func closed(f *os.File) bool {
@@ -17,3 +27,6 @@ func closed(f *os.File) bool {
 func whileRead(ctx context.Context, _ *os.File) (context.Context, func()) {
 	return context.WithCancel(ctx)
 }
+
+// keepOwner does nothing: on this system a file belongs to who creates it.
+func keepOwner(*os.File, fs.FileInfo) error { return nil }

@@ -4,11 +4,36 @@ package verb
 
 import (
 	"context"
+	"errors"
+	"io"
+	"io/fs"
 	"os"
 	"syscall"
 
 	"golang.org/x/sys/unix"
 )
+
+// ControlSupported reports whether RequestUpgrade works on this system.
+const ControlSupported = true
+
+// private reports whether only this user can enter a directory.
+func private(info fs.FileInfo) bool {
+	stat, ok := info.Sys().(*syscall.Stat_t)
+	return ok && info.IsDir() && info.Mode().Perm()&0o077 == 0 && int(stat.Uid) == os.Geteuid()
+}
+
+// lockDirectory locks a directory until Close. Other processes can do so at the same time. While
+// one does, systemd-tmpfiles removes neither the directory nor what it contains.
+func lockDirectory(dir string) (io.Closer, error) {
+	f, err := os.Open(dir)
+	if err != nil {
+		return nil, err
+	}
+	if err := syscall.Flock(int(f.Fd()), syscall.LOCK_SH|syscall.LOCK_NB); err != nil && !errors.Is(err, syscall.EWOULDBLOCK) {
+		return nil, errors.Join(err, f.Close())
+	}
+	return f, nil
+}
 
 // closed reports whether f was closed when this process started, for example by >&-. Go's
 // runtime then opens the null device in its place, for reading and writing. A shell opens it
@@ -54,4 +79,17 @@ func whileRead(ctx context.Context, f *os.File) (_ context.Context, stop func())
 		_ = ours.Close()
 		cancel(nil)
 	}
+}
+
+// keepOwner gives a file the owner and the group of another: under sudo it belongs to the user.
+func keepOwner(f *os.File, of fs.FileInfo) error {
+	now, err := f.Stat()
+	if err != nil {
+		return err
+	}
+	is, want := now.Sys().(*syscall.Stat_t), of.Sys().(*syscall.Stat_t)
+	if is.Uid == want.Uid && is.Gid == want.Gid {
+		return nil
+	}
+	return f.Chown(int(want.Uid), int(want.Gid))
 }

@@ -1,7 +1,0 @@
-//go:build unix && !linux
-
-package job
-
-import "os"
-
-func relayedHere() []os.Signal { return nil }
