@@ -36,10 +36,14 @@ func TestContractOnKeeper(t *testing.T) {
 			env := recipestest.Env{Open: zookeeper.Open, Servers: func(testing.TB) []string { return []string{s.Addr()} }}
 			var mu sync.Mutex
 			var skipped []string
+			ran := 0 // fewer than all with -run
 			t.Run("contract", func(t *testing.T) {
 				for _, p := range recipestest.Parts() {
 					t.Run(p.Group+"/"+p.Name, func(t *testing.T) {
 						t.Parallel()
+						mu.Lock()
+						ran++
+						mu.Unlock()
 						r := p.Check(watchdog.Bounded(t), env)
 						for _, failure := range r.Failures {
 							t.Error(failure)
@@ -57,8 +61,10 @@ func TestContractOnKeeper(t *testing.T) {
 					})
 				}
 			})
-			slices.Sort(skipped)
-			compareSkipped(t, strings.Join(skipped, "\n")+"\n")
+			if ran == len(recipestest.Parts()) {
+				slices.Sort(skipped)
+				compareSkipped(t, strings.Join(skipped, "\n")+"\n")
+			}
 		})
 	}
 }
