@@ -76,11 +76,11 @@ func TestAReleaseInAContainer(t *testing.T) {
 	}
 	t.Setenv("ZKRECIPES_REQUIRE_ZOOKEEPER", os.Getenv("ZKRECIPES_REQUIRE_PACKAGING"))
 	server := ensembletest.Start(t, ensembletest.Quick(1))
-	here := target{version: "v9.8.7", goos: "linux", goarch: runtime.GOARCH, time: time.Unix(1e9, 0)}
+	here := target{version: "v0.9.8", goos: "linux", goarch: runtime.GOARCH, time: time.Unix(1e9, 0)}
 	built, out := t.TempDir(), t.TempDir()
 	must.Do(t, here.build(t.Context(), built))
 	must.Do(t, writeImages(out, here, []v1.Image{must.Get(here.image(built))(t)}))
-	image := load(t, filepath.Join(out, "zkrecipes_9.8.7_oci.tar"), runtime.GOARCH)
+	image := load(t, filepath.Join(out, "zkrecipes_0.9.8_oci.tar"), runtime.GOARCH)
 	c := container{t, t.TempDir(), must.Get(image.ConfigFile())(t).Config, server.Connect()}
 	untar(t, mutate.Extract(image), c.root)
 
@@ -96,7 +96,7 @@ func TestAReleaseInAContainer(t *testing.T) {
 	}
 	must.Do(t, os.Chmod(c.root, 0o755))
 
-	c.says("zkrecipes v9.8.7 (", "-version")
+	c.says("zkrecipes v0.9.8 (", "-version")
 	c.says("", "doctor")
 	c.says("holds  lock", "lock", "/container/lock", "--", "/usr/bin/zkrecipes", "contenders", "/container/lock")
 	c.says("collected\n", "lock", "/container/lock", "--", "/opt/child", "leave")

@@ -38,11 +38,11 @@ func TestARelease(t *testing.T) {
 	out := filepath.Join(t.TempDir(), "release")
 	var said bytes.Buffer
 	key := signingKey(t)
-	must.Do(t, run(t.Context(), []string{"-version", "v9.8.7", "-platforms", runtime.GOOS + "/" + runtime.GOARCH, "-key", key, "-out", out}, &said))
-	name := "zkrecipes_9.8.7_" + runtime.GOOS + "_" + runtime.GOARCH
+	must.Do(t, run(t.Context(), []string{"-version", "v0.9.8", "-platforms", runtime.GOOS + "/" + runtime.GOARCH, "-key", key, "-out", out}, &said))
+	name := "zkrecipes_0.9.8_" + runtime.GOOS + "_" + runtime.GOARCH
 	files := []string{name + ".cdx.json", name + ".hcl", name + ".tar.gz"}
 	if runtime.GOOS == "linux" {
-		files = append(files, filepath.Base(onlyFile(t, out, "*.rpm")), filepath.Base(onlyFile(t, out, "*.deb")), "zkrecipes_9.8.7_oci.tar")
+		files = append(files, filepath.Base(onlyFile(t, out, "*.rpm")), filepath.Base(onlyFile(t, out, "*.deb")), "zkrecipes_0.9.8_oci.tar")
 	}
 	checkSums(t, out, files...)
 
@@ -68,7 +68,7 @@ func TestARelease(t *testing.T) {
 	t.Run("rpm", func(t *testing.T) { checkRPM(t, out) })
 	t.Run("packages twice", checkPackagesTwice)
 
-	if err := run(t.Context(), []string{"-version", "v9.8.7", "-out", out}, &said); err == nil {
+	if err := run(t.Context(), []string{"-version", "v0.9.8", "-out", out}, &said); err == nil {
 		t.Error("a second release into the same directory is no error")
 	}
 }
@@ -104,7 +104,7 @@ func checkWorks(t *testing.T, dir string) {
 	for _, program := range programs {
 		for _, arg := range []string{"-version", "version"} {
 			said, err := exec.CommandContext(t.Context(), filepath.Join(dir, program), arg).CombinedOutput()
-			if want := program + " v9.8.7 ("; err != nil || !strings.HasPrefix(string(said), want) {
+			if want := program + " v0.9.8 ("; err != nil || !strings.HasPrefix(string(said), want) {
 				t.Errorf("%s %s: %v: %q does not begin with %q", program, arg, err, said, want)
 			}
 		}
@@ -120,7 +120,7 @@ func checkWorks(t *testing.T, dir string) {
 		`^0\n$`:                                 {"queue", "len", "/q"},
 		`^STATE  KIND .*\nholds  lock .*\n$`:    {"lock", "/l", "--", tool, "contenders", "/l"},
 		`^STATE  KIND .*\nleads  elect.* me\n$`: {"elect", "-data", "me", "/e", "--", tool, "contenders", "/e"},
-		`version +plugin v9\.8\.7, zkrecipes v9\.8\.7, protocol 1\n`:         {"doctor"},
+		`version +plugin v0\.9\.8, zkrecipes v0\.9\.8, protocol 1\n`: {"doctor"},
 	} {
 		cmd := exec.CommandContext(t.Context(), tool, args...)
 		cmd.Env = []string{"ZKRECIPES_SERVERS=" + server.Addr()}
