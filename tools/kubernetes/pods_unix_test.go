@@ -33,13 +33,14 @@ type world struct {
 	started   int
 }
 
-func newWorld(t *testing.T) *world {
+// TestPods runs the commands of the manifests.
+func TestPods(t *testing.T) {
 	if testing.Short() {
 		t.Skip("builds the programs")
 	}
-	dir := t.TempDir()
+	bin := t.TempDir()
 	build := func(in string, packages ...string) {
-		cmd := exec.CommandContext(t.Context(), "go", append([]string{"build", "-ldflags=-w", "-o", dir + "/"}, packages...)...)
+		cmd := exec.CommandContext(t.Context(), "go", append([]string{"build", "-ldflags=-w", "-o", bin + "/"}, packages...)...)
 		cmd.Dir, cmd.Env = in, append(os.Environ(), "CGO_ENABLED=0")
 		if out, err := cmd.CombinedOutput(); err != nil {
 			t.Fatalf("%v\n%s", err, out)
@@ -47,9 +48,19 @@ func newWorld(t *testing.T) *world {
 	}
 	build("../..", "./cmd/zkrecipes", "./cmd/zkrecipes-plugin")
 	build(".", "./testdata/app")
-	server := must.Get(zkserver.Listen(zkserver.Config{TickTime: 500 * time.Millisecond}))(t)
-	t.Cleanup(func() { _ = server.Close() })
-	return &world{T: t, server: server, bin: dir, log: filepath.Join(dir, "log"), done: filepath.Join(dir, "done")}
+	for name, test := range map[string]func(*world){
+		"one pod serves":                       servesOnce,
+		"one cluster reports in each period":   reportsOnce,
+		"each element is sent, also by others": sends,
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			server := must.Get(zkserver.Listen(zkserver.Config{TickTime: 500 * time.Millisecond}))(t)
+			t.Cleanup(func() { _ = server.Close() })
+			dir := t.TempDir()
+			test(&world{T: t, server: server, bin: bin, log: filepath.Join(dir, "log"), done: filepath.Join(dir, "done")})
+		})
+	}
 }
 
 // pod is a running container on a node of its own.
@@ -211,8 +222,7 @@ func without(pods []*pod, p *pod) []*pod {
 	return slices.DeleteFunc(slices.Clone(pods), func(other *pod) bool { return other == p })
 }
 
-func TestOnePodServes(t *testing.T) {
-	w := newWorld(t)
+func servesOnce(w *world) {
 	old := []*pod{w.start("leader.yaml"), w.start("leader.yaml"), w.start("leader.yaml")}
 	w.said(w.leader(old...), "serves")
 
@@ -220,7 +230,7 @@ func TestOnePodServes(t *testing.T) {
 	pods := []*pod{w.start("leader.yaml"), w.start("leader.yaml"), w.start("leader.yaml")}
 	for _, p := range pods {
 		if p.isReady() || !p.isRunning() {
-			t.Errorf("%s is ready, although an old pod leads", p.name)
+			w.Errorf("%s is ready, although an old pod leads", p.name)
 		}
 	}
 	for _, p := range old {
@@ -230,7 +240,7 @@ func TestOnePodServes(t *testing.T) {
 		select {
 		case <-p.ended:
 		case <-time.After(watchdog.Patience):
-			t.Fatalf("%s does not end", p.name)
+			w.Fatalf("%s does not end", p.name)
 		}
 	}
 	second := w.leader(pods...)
@@ -244,7 +254,7 @@ func TestOnePodServes(t *testing.T) {
 		case !starts && serving == who:
 			serving = ""
 		default:
-			t.Errorf("%s: but %q serves", line, serving)
+			w.Errorf("%s: but %q serves", line, serving)
 		}
 	}
 
@@ -262,7 +272,7 @@ func TestOnePodServes(t *testing.T) {
 	w.leader(without(pods, third)...)
 	for _, p := range pods {
 		if !p.isRunning() {
-			t.Errorf("%s does not run", p.name)
+			w.Errorf("%s does not run", p.name)
 		}
 	}
 	var last int
@@ -270,15 +280,14 @@ func TestOnePodServes(t *testing.T) {
 		var token int
 		if _, serves, _ := strings.Cut(line, "serves "); serves != "" {
 			if _, err := fmt.Sscan(serves, &token); err != nil || token <= last {
-				t.Errorf("the token of %q is not larger than %d", line, last)
+				w.Errorf("the token of %q is not larger than %d", line, last)
 			}
 			last = token
 		}
 	}
 }
 
-func TestOneClusterReportsInEachPeriod(t *testing.T) {
-	w := newWorld(t)
+func reportsOnce(w *world) {
 	here := w.start("cron.yaml")
 	w.said(here, "reports")
 	there := w.start("cron.yaml")
@@ -291,19 +300,18 @@ func TestOneClusterReportsInEachPeriod(t *testing.T) {
 
 	retried, late := w.start("cron.yaml"), w.start("cron.yaml")
 	w.said(retried, "reports")
-	must.Do(t, os.WriteFile(w.done, nil, 0o600))
+	must.Do(w.T, os.WriteFile(w.done, nil, 0o600))
 	w.said(retried, "has reported")
 	w.exits(retried, 0)
 	w.exits(late, 0)
 	w.exits(w.start("cron.yaml"), 0)
 	reports := slices.DeleteFunc(w.lines(), func(line string) bool { return !strings.Contains(line, "has reported") })
 	if len(reports) != 1 {
-		t.Errorf("the period has the reports %q", reports)
+		w.Errorf("the period has the reports %q", reports)
 	}
 }
 
-func TestEachElementIsSent(t *testing.T) {
-	w := newWorld(t)
+func sends(w *world) {
 	w.exits(w.start("put.yaml"), 0)
 	old := w.start("queue.yaml")
 	w.said(old, "sends to alice attempt 1")
@@ -320,9 +328,9 @@ func TestEachElementIsSent(t *testing.T) {
 		return slices.ContainsFunc(w.lines(), func(line string) bool { return strings.HasSuffix(line, "sends to bob attempt 3") })
 	})
 	if !old.isRunning() {
-		t.Errorf("%s has ended before its element was sent", old.name)
+		w.Errorf("%s has ended before its element was sent", old.name)
 	}
-	must.Do(t, os.WriteFile(w.done, nil, 0o600))
+	must.Do(w.T, os.WriteFile(w.done, nil, 0o600))
 	w.said(old, "has sent to alice")
 	w.exits(old, 0)
 	w.await("bob", func() bool {
@@ -331,6 +339,6 @@ func TestEachElementIsSent(t *testing.T) {
 	last.terminate()
 	w.exits(last, 0)
 	if alice := slices.DeleteFunc(w.lines(), func(line string) bool { return !strings.Contains(line, "sends to alice") }); len(alice) != 1 {
-		t.Errorf("alice got %q", alice)
+		w.Errorf("alice got %q", alice)
 	}
 }
