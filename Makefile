@@ -65,12 +65,14 @@ SOURCES = $(shell find cmd host internal plugin recipes go.mod go.sum -type f ! 
 build:
 	CGO_ENABLED=0 $(GO) build -ldflags '-X github.com/zkrecipes/zkrecipes/internal/version.sources=$(SOURCES)' -o bin/ ./cmd/...
 
-# The newest tag, unless VERSION says otherwise. SIGNING_KEY is the file of an SSH key.
+# The newest tag, unless VERSION says otherwise. SIGNING_KEY is the file of an SSH key. PLATFORMS is
+# a list, such as linux/amd64,linux/arm64; empty means all.
 VERSION ?= $(shell git describe --tags --abbrev=0 --match 'v*' 2>/dev/null)
 SIGNING_KEY ?=
+PLATFORMS ?=
 release:
 	rm -rf bin/release
-	$(GO) -C tools run ./release -version '$(VERSION)' -key '$(abspath $(SIGNING_KEY))' -out ../bin/release
+	$(GO) -C tools run ./release -version '$(VERSION)' -key '$(abspath $(SIGNING_KEY))' $(if $(PLATFORMS),-platforms '$(PLATFORMS)') -out ../bin/release
 
 bench: zookeeper
 	@mkdir -p bin

@@ -10,6 +10,7 @@ import (
 	"os/exec"
 	"path/filepath"
 	"regexp"
+	"slices"
 	"strconv"
 	"strings"
 	"testing"
@@ -72,7 +73,7 @@ func (f foreign) prints(want string, name string, args ...string) {
 
 // The test runs the client in testdata/node-client, which uses the .proto files and none of
 // our Go code: handshake, session, lock, token, release, an error, and the plugin's end. It
-// needs node, npm, and npm's registry or cache. make test-all runs it; TestHostInPython does more.
+// needs node, npm, and npm's registry or cache. make test-all runs it; TestAResumingHostInPython does more.
 func TestClientInAnotherLanguage(t *testing.T) {
 	testall.Require(t)
 	f := newForeign(t, requireNodeEnv)
@@ -97,14 +98,35 @@ the plugin has ended
 $`, node, filepath.Join(f.dir, "client.js"), built(t), filepath.Join(f.root, "plugin", "proto"), f.server.Addr(), "/from-node")
 }
 
-// TestHostInPython compiles the .proto files with the system's protoc and runs the
-// host in testdata/python-client with the result. That is a handshake with mutual
-// TLS, a session, a lock and its token, refusals with their reasons and a half-closed
-// stream. Then the plugin is killed, another one resumes its session, and ends. It needs
-// protoc with its well-known types, python3 with grpc, and openssl.
+// TestHostInPython does what examples/python/README.md says: it compiles the .proto files with the
+// system's protoc and runs the host. That is a handshake with mutual TLS, a session, a lock with a
+// guarded write, an election and a queue. It needs protoc with its well-known types and its plugin
+// for gRPC, python3 with grpc, and openssl.
 func TestHostInPython(t *testing.T) {
 	f := newForeign(t, requirePythonEnv)
-	python, clients := f.python()
+	python, copied := f.python()
+	readme := string(must.Get(os.ReadFile(filepath.Join(copied, "README.md")))(t))
+	run := regexp.MustCompile("(?s)```console\n\\$ python3 (host.py [^\n]+)\n(.*?)```").FindStringSubmatch(readme)
+	if run == nil {
+		t.Fatalf("the README runs no host:\n%s", readme)
+	}
+	command := fmt.Sprintf("cd %q && %q -B %s", copied, python, strings.ReplaceAll(run[1], "127.0.0.1:2181", f.server.Addr()))
+	f.prints("^"+regexp.MustCompile(`\d+`).ReplaceAllString(run[2], `[1-9][0-9]*`)+"$", "sh", "-c", command)
+	written := func(n zkserver.Node) bool { return n.Path == "/python" && string(n.Data) == "mine" }
+	if !slices.ContainsFunc(f.server.Tree(), written) {
+		t.Error("the guarded write is not there")
+	}
+	if lines := strings.Count(string(must.Get(os.ReadFile(filepath.Join(copied, "host.py")))(t)), "\n"); lines > 200 {
+		t.Errorf("host.py has %d lines, too many to copy", lines)
+	}
+}
+
+// The host in testdata/python-client/resume.py meets refusals with their reasons, and half-closes a
+// stream. Then its plugin is killed, another one resumes its session, and ends.
+func TestAResumingHostInPython(t *testing.T) {
+	f := newForeign(t, requirePythonEnv)
+	python, copied := f.python()
+	t.Setenv("PYTHONPATH", copied)
 	f.prints(`^capabilities .*lock.*
 token [1-9][0-9]*
 try FAILED_PRECONDITION CONTENDED
@@ -118,20 +140,21 @@ before DropRest FAILED_PRECONDITION RESUMING
 resumed True True
 shut down PLUGIN_LOST
 exit code 0
-$`, python, filepath.Join(clients, "client.py"), built(t), f.dir, f.server.Addr(), "/from-python")
+$`, python, "-B", f.client("resume.py"), built(t), f.server.Addr(), "/from-python")
 }
 
 // The host in testdata/python-client/verify.py passes zkbench verify -host, also where it resumes.
 func TestVerifyAHostInPython(t *testing.T) {
 	f := newForeign(t, requirePythonEnv)
-	python, clients := f.python()
+	python, copied := f.python()
+	t.Setenv("PYTHONPATH", copied)
 	zkbench := filepath.Join(f.dir, "zkbench")
 	build := exec.CommandContext(f.ctx, "go", "build", "-o", zkbench, "../zkbench")
 	if out, err := build.CombinedOutput(); err != nil {
 		t.Fatalf("%v\n%s", err, out)
 	}
 	// A part takes long on a busy machine.
-	verify := exec.CommandContext(f.ctx, zkbench, "verify", "-host", "-parallel", "8", "-limit", "5m", python, "-B", filepath.Join(clients, "verify.py"), f.dir)
+	verify := exec.CommandContext(f.ctx, zkbench, "verify", "-host", "-parallel", "8", "-limit", "5m", python, "-B", f.client("verify.py"))
 	if out, err := verify.CombinedOutput(); err != nil || !regexp.MustCompile(`(?m)^zkbench: 25 passed, 0 failed, 0 skipped$`).Match(out) {
 		t.Errorf("%v\n%s", err, out)
 	}
@@ -250,8 +273,9 @@ func (f foreign) open() recipes.Client {
 
 // host starts a host in Python. line waits for the next line of its output, and checks its beginning.
 func (f foreign) host(name string, args ...string) (input io.WriteCloser, line func(want string) string) {
-	python, clients := f.python()
-	cmd := exec.CommandContext(f.ctx, python, append([]string{"-B", filepath.Join(clients, name), built(f.T), f.dir, f.server.Addr()}, args...)...)
+	python, copied := f.python()
+	cmd := exec.CommandContext(f.ctx, python, append([]string{"-B", f.client(name), built(f.T), f.server.Addr()}, args...)...)
+	cmd.Env = append(os.Environ(), "PYTHONPATH="+copied)
 	cmd.Stderr = os.Stderr
 	input, lines := must.Get(cmd.StdinPipe())(f.T), bufio.NewScanner(must.Get(cmd.StdoutPipe())(f.T))
 	must.Do(f.T, cmd.Start())
@@ -265,22 +289,44 @@ func (f foreign) host(name string, args ...string) (input io.WriteCloser, line f
 	}
 }
 
-// python returns an interpreter, and the folder of the hosts, for which it compiles the .proto files.
-func (f foreign) python() (python, clients string) {
+// client returns the file of a host over examples/python.
+func (f foreign) client(name string) string {
+	return filepath.Join(f.root, "testdata", "python-client", name)
+}
+
+// python returns an interpreter, and a copy of examples/python with the modules that the README's
+// command generates.
+func (f foreign) python() (python, copied string) {
 	if python = pythonWithGRPC(f.T); python == "" {
 		f.skip("NOT RUN, the interface is not shown to work from Python: no python3 that has grpc")
 	}
-	clients, proto := filepath.Join(f.root, "testdata", "python-client"), filepath.Join(f.root, "plugin", "proto")
-	protos := must.Get(filepath.Glob(filepath.Join(proto, "zkrecipes", "v1", "*.proto")))(f.T)
-	protoc, err := exec.LookPath("protoc")
-	if err != nil {
-		f.skip("NOT RUN, the protos are not shown to compile elsewhere: %v", err)
+	for _, program := range []string{"protoc", "grpc_python_plugin", "openssl"} {
+		if _, err := exec.LookPath(program); err != nil {
+			f.skip("NOT RUN, the protos are not shown to compile elsewhere: %v", err)
+		}
 	}
-	args := append([]string{"-I", proto, "-I", clients, "--python_out=" + f.dir, filepath.Join(clients, "error.proto")}, protos...)
-	if out, err := exec.CommandContext(f.ctx, protoc, args...).CombinedOutput(); err != nil || len(out) > 0 {
-		f.Fatalf("protoc: %v\n%s", err, out)
+	if copied = filepath.Join(f.dir, "examples", "python"); exists(copied) {
+		return python, copied
 	}
-	return python, clients
+	must.Do(f.T, os.CopyFS(copied, os.DirFS(filepath.Join(f.root, "examples", "python"))))
+	must.Do(f.T, os.Symlink(filepath.Join(f.root, "plugin"), filepath.Join(f.dir, "plugin")))
+	must.Do(f.T, os.Symlink(filepath.Dir(built(f.T)), filepath.Join(f.dir, "bin")))
+	readme := string(must.Get(os.ReadFile(filepath.Join(copied, "README.md")))(f.T))
+	command := regexp.MustCompile("(?s)```sh\n(protoc .*?)```").FindStringSubmatch(readme)
+	if command == nil {
+		f.Fatalf("the README generates nothing:\n%s", readme)
+	}
+	protoc := exec.CommandContext(f.ctx, "sh", "-c", command[1])
+	protoc.Dir = copied
+	if out, err := protoc.CombinedOutput(); err != nil || len(out) > 0 {
+		f.Fatalf("%s: %v\n%s", command[1], err, out)
+	}
+	return python, copied
+}
+
+func exists(file string) bool {
+	_, err := os.Stat(file)
+	return err == nil
 }
 
 // pythonWithGRPC finds an interpreter. Debian's packages are for Debian's interpreter, which

@@ -2,34 +2,33 @@
 line of input it takes the lock of PATH, and asks for a turn. If one is due, it prints "due", waits
 for a line of input in place of its work, counts the turn, and prints when that began.
 
-    python3 once.py PLUGIN DIRECTORY HOST:PORT PATH SECONDS
+    PYTHONPATH=DIRECTORY python3 once.py PLUGIN HOST:PORT PATH SECONDS
 
-The rest is as for client.py, which it uses.
+DIRECTORY is as for resume.py.
 """
 
 import sys
-import uuid
 
 import grpc
+from host import Hold, Plugin, Session, reasons
+from zkrecipes.v1 import config_pb2, configuration_pb2, configuration_pb2_grpc, grant_pb2, session_pb2
 
-from client import PATH, Service, reason, run_with_session
-from zkrecipes.v1 import configuration_pb2, grant_pb2
-
-KEY, PERIOD = "once", int(sys.argv[5]) * 1000  # in milliseconds, as all times here
+EXECUTABLE, SERVER, PATH = sys.argv[1:4]
+KEY, PERIOD = "once", int(sys.argv[4]) * 1000  # in milliseconds, as all times here
 
 
 class Turns:
-    def __init__(self, channel, session):
-        self.session = session.handle
-        self.grants = Service(channel, grant_pb2, "GrantService")
-        self.configurations = Service(channel, configuration_pb2, "ConfigurationService")
+    def __init__(self, plugin, session):
+        self.session = session
+        self.configurations = configuration_pb2_grpc.ConfigurationServiceStub(plugin.channel)
 
     def read(self):
         """Returns the record. Its revision is 0 if it does not exist."""
         try:
-            return self.configurations.call("GetKey", session=self.session, path=PATH, key=KEY).entry
+            request = configuration_pb2.GetKeyRequest(session=self.session.name, path=PATH, key=KEY)
+            return self.configurations.GetKey(request).entry
         except grpc.RpcError as err:
-            if reason(err) != "NO_NODE":
+            if "NO_NODE" not in reasons(err):
                 raise
             return configuration_pb2.Entry()
 
@@ -40,9 +39,10 @@ class Turns:
         if read.revision:
             op.update(kind=grant_pb2.OP_KIND_SET, version=read.version)
         try:
-            self.grants.call("Write", session=self.session, request_id=self.hold, ops=[op])
+            self.hold.call("Write", ops=[op])
         except grpc.RpcError as err:
-            if reason(err) in ("UNKNOWN_OUTCOME", "BAD_VERSION", "NODE_EXISTS") or reason(err) == "NO_NODE" and read.revision:
+            reason = next(iter(reasons(err)), "")
+            if reason in ("UNKNOWN_OUTCOME", "BAD_VERSION", "NODE_EXISTS") or reason == "NO_NODE" and read.revision:
                 return False
             raise
         return True
@@ -71,8 +71,7 @@ class Turns:
             record = self.read()
 
     def take(self):
-        self.hold = str(uuid.uuid4())
-        self.grants.call("Acquire", lock={}, session=self.session, request_id=self.hold, path=PATH)
+        self.hold = Hold(self.session, PATH, lock={})
         if self.is_due():
             print("due", flush=True)
             sys.stdin.readline()  # the work
@@ -80,13 +79,12 @@ class Turns:
             print("counted", self.began, flush=True)
         else:
             print("not due", flush=True)
-        self.grants.call("Release", session=self.session, request_id=self.hold)
+        self.hold.release()
 
 
-def work(channel, session):
-    turns = Turns(channel, session)
-    while sys.stdin.readline():
-        turns.take()
-
-
-run_with_session(work)
+plugin = Plugin(EXECUTABLE)
+turns = Turns(plugin, Session(plugin, session_pb2.Start(config=config_pb2.Config(servers=[SERVER]))))
+while sys.stdin.readline():
+    turns.take()
+plugin.close()
+print("exit code", plugin.child.returncode)

@@ -1,73 +1,73 @@
 """A member of Shares without Go: see "Shares" in plugin/proto/PROTOCOL.md. It prints each COUNT
 when it owns so many of the N numbers, and then waits for a line of input. In the end it leaves.
 
-    python3 shares.py PLUGIN DIRECTORY HOST:PORT PATH N COUNT...
+    PYTHONPATH=DIRECTORY python3 shares.py PLUGIN HOST:PORT PATH N COUNT...
 
-The rest is as for client.py, which it uses.
+DIRECTORY is as for resume.py.
 """
 
 import json
 import sys
 import threading
-import uuid
 
 import grpc
 
-from client import PATH, Service, reason, run_with_session
-from zkrecipes.v1 import configuration_pb2, grant_pb2, names_pb2
+from host import Hold, Plugin, Session, reasons
+from zkrecipes.v1 import config_pb2, configuration_pb2, configuration_pb2_grpc, names_pb2, names_pb2_grpc, session_pb2
 
-N, *COUNTS = (int(argument) for argument in sys.argv[5:])
+EXECUTABLE, SERVER, PATH = sys.argv[1:4]
+N, *COUNTS = (int(argument) for argument in sys.argv[4:])
 
 
 class Member:
-    def __init__(self, channel, session):
-        self.session = session.handle
-        self.configurations = Service(channel, configuration_pb2, "ConfigurationService")
-        self.names, self.grants = Service(channel, names_pb2, "NamesService"), Service(channel, grant_pb2, "GrantService")
+    def __init__(self, plugin, session):
+        self.session = session
+        self.configurations = configuration_pb2_grpc.ConfigurationServiceStub(plugin.channel)
+        self.names = names_pb2_grpc.NamesServiceStub(plugin.channel)
         self.changed = threading.Condition()
         self.wanted = {}  # by number, the thread that keeps it
         self.owned = set()
-        self.lost = set()  # the ids of lost grants
+        self.left = False
         self.refused = False
-        session.grant_lost = self.grant_lost
-        self.id, self.grant = self.ask(path=PATH + "/members", group={"ends_with_host": True}, data=b"n=%d python" % N)
+        self.membership = Hold(session, PATH + "/members", group={"ends_with_host": True}, data=b"n=%d python" % N)
+        self.when_lost(self.membership, self.give_up)
 
-    def ask(self, **fields):
-        """Asks for a grant, and returns its id and the grant. Its loss is reported."""
-        request = str(uuid.uuid4())
-        grant = self.grants.call("Acquire", session=self.session, request_id=request, **fields).grant
-        self.grants.call("Watch", session=self.session, request_id=request)
-        return request, grant
+    def when_lost(self, hold, f=lambda: None):
+        """Calls f, and wakes who waits for a change, when the grant is lost."""
+        def wait():
+            hold.lost.wait()
+            with self.changed:
+                f()
+                self.changed.notify_all()
+        threading.Thread(target=wait, daemon=True).start()
 
-    def release(self, request):
+    def give_up(self):
+        self.left = True
+        self.wanted.clear()
+
+    def release(self, hold):
         try:
-            self.grants.call("Release", session=self.session, request_id=request)
+            hold.release()
         except grpc.RpcError as err:
-            if reason(err) not in ("NOT_HELD", "REMOVED"):
+            if not {"NOT_HELD", "REMOVED"}.intersection(reasons(err)):
                 raise
-
-    def grant_lost(self, request):
-        with self.changed:
-            self.lost.add(request)
-            if request == self.id:
-                self.wanted.clear()
-            self.changed.notify_all()
 
     def follow(self):
         """Takes and gives up numbers as the assignment says."""
-        named = False
-        for answer in self.configurations.listen("WatchKey", session=self.session, path=PATH, key=""):
+        named, grant = False, self.membership.answer.grant
+        watch = configuration_pb2.WatchKeyRequest(session=self.session.name, path=PATH, key="")
+        for answer in self.configurations.WatchKey(watch):
             try:
                 assignment = json.loads(answer.entry.value)
             except ValueError:
                 continue  # the assigner has not written yet
-            numbers = assignment["members"].get(str(self.grant.token))
+            numbers = assignment["members"].get(str(grant.token))
             named = named or numbers is not None
             with self.changed:
-                if self.id in self.lost:
+                if self.left:
                     return
-                name = self.grant.znode.rsplit("/", 1)[1]
-                self.refused = self.grant.token in assignment.get("refused", []) or name in assignment.get("ignored", [])
+                name = grant.znode.rsplit("/", 1)[1]
+                self.refused = grant.token in assignment.get("refused", []) or name in assignment.get("ignored", [])
                 if named:  # otherwise it is older than this member
                     self.want(numbers or [])
                 self.changed.notify_all()
@@ -91,19 +91,22 @@ class Member:
                 if not self.is_wanted(number):
                     return
             try:
-                request, grant = self.ask(path=numbers, names={"name": name}, data=b"python")
+                hold = Hold(self.session, numbers, names={"name": name}, data=b"python")
             except grpc.RpcError as err:
-                if reason(err) != "NODE_EXISTS":
+                if "NODE_EXISTS" not in reasons(err):
                     raise
-                for answer in self.names.listen("WatchName", session=self.session, path=numbers, name=name):
+                for answer in self.names.WatchName(names_pb2.WatchNameRequest(session=self.session.name, path=numbers, name=name)):
                     if not answer.record.znode:
                         break
                 continue
+            except RuntimeError:
+                continue  # another client has deleted the new znode
+            self.when_lost(hold)
             with self.changed:
-                self.owned.add(number)  # from now on a worker works for it, with grant.token
+                self.owned.add(number)  # from now on a worker works for it, with the token
                 self.changed.notify_all()
-                self.changed.wait_for(lambda: request in self.lost or not self.is_wanted(number))
-            self.release(request)  # when the worker has finished
+                self.changed.wait_for(lambda: hold.lost.is_set() or not self.is_wanted(number))
+            self.release(hold)  # when the worker has finished
             with self.changed:
                 self.owned.remove(number)
                 self.changed.notify_all()
@@ -115,19 +118,20 @@ class Member:
             print("refused" if self.refused else f"owns {count}", flush=True)
 
     def leave(self):
-        self.grant_lost(self.id)  # as if it were lost
-        self.release(self.id)
+        with self.changed:
+            self.give_up()
+            self.changed.notify_all()
+        self.release(self.membership)
         if not self.refused:
             self.owns(0)
 
 
-def work(channel, session):
-    member = Member(channel, session)
-    threading.Thread(target=member.follow, daemon=True).start()
-    for count in COUNTS:
-        member.owns(count)
-        sys.stdin.readline()
-    member.leave()
-
-
-run_with_session(work)
+plugin = Plugin(EXECUTABLE)
+member = Member(plugin, Session(plugin, session_pb2.Start(config=config_pb2.Config(servers=[SERVER]))))
+threading.Thread(target=member.follow, daemon=True).start()
+for count in COUNTS:
+    member.owns(count)
+    sys.stdin.readline()
+member.leave()
+plugin.close()
+print("exit code", plugin.child.returncode)

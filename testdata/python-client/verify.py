@@ -1,49 +1,65 @@
 """A host for zkbench verify -host, which gives it steps, one a line: see "Verification of a host" in
 plugin/proto/PROTOCOL.md. When its plugin is killed, it resumes the session and the locks.
 
-    zkbench verify -host python3 verify.py DIRECTORY
+    PYTHONPATH=DIRECTORY zkbench verify -host python3 verify.py
 
-DIRECTORY is as for client.py, which it uses.
+DIRECTORY is as for resume.py, which it uses.
 """
 
+import contextlib
 import os
 import subprocess
 import sys
 import threading
-import time
-import uuid
 
 import grpc
-
-# client.py reads its arguments when it is imported.
-sys.argv[1:] = [os.environ["ZKRECIPES_VERIFY_PLUGIN"], sys.argv[1], os.environ["ZKRECIPES_VERIFY_SERVERS"], "/"]
-
-from client import Service, Session, attach_to, launch, reasons, run
-from zkrecipes.v1 import grant_pb2, session_pb2
+from google.protobuf import duration_pb2
+from host import Hold, Plugin, reasons
+from resume import Session
+from zkrecipes.v1 import config_pb2, grant_pb2, session_pb2
 
 
 class Refused(Exception):
     """The reasons for which a step has failed."""
 
 
+class Lock(Hold):
+    """A lock that remains held when another plugin resumes the session."""
+
+    def __init__(self, host, path, timeout, **fields):
+        self.host, self.path = host, path
+        super().__init__(host.session, path, timeout, lock={}, **fields)
+
+    def acquire(self, timeout, **fields):
+        def attempt():
+            self.session = self.host.session
+            try:
+                super(Lock, self).acquire(timeout, **fields)
+            except RuntimeError:  # it was granted, and is lost
+                if not self.session.lost.is_set():
+                    raise Refused("NOT_HELD")
+                return False
+            return True
+        self.host.repeat(attempt)
+
+
 class Host:
-    def __init__(self, directory):
-        self.directory = directory
-        self.child = self.plugin = self.session = None
-        self.held = {}  # by the name in the steps: the request id, the path and the grant
-        self.gone = set()  # the request ids of grants that were lost
+    def __init__(self):
+        self.plugin = self.session = None
+        self.held = {}  # by the name in the steps
         self.changed = threading.Condition()
         self.generation = 0  # counts the plugins that have served the session
         self.lost = False  # no other plugin will serve it
 
     def launch(self):
-        self.child, channel = launch(self.directory)
-        return attach_to(channel), Service(channel, session_pb2, "SessionService"), Service(channel, grant_pb2, "GrantService")
+        self.plugin = Plugin(os.environ["ZKRECIPES_VERIFY_PLUGIN"])
+        return self.plugin
 
-    def use(self, session, launched):
+    def use(self, session):
         with self.changed:
-            session.grant_lost, session.holds = self.gone.add, lambda: bool(self.held)
-            self.session, ((self.plugin, self.attached), self.sessions, self.grants) = session, launched
+            self.session = session
+            for lock in self.held.values():
+                lock.session = session
             self.generation += 1
             self.changed.notify_all()
 
@@ -62,36 +78,37 @@ class Host:
         if self.is_lost():
             raise RuntimeError(self.session.reason)
         try:
-            status = self.child.wait(1)
+            status = self.plugin.child.wait(1)
         except subprocess.TimeoutExpired:
             raise RuntimeError("the plugin runs, and has ended the stream")
         if status >= 0:
             raise RuntimeError("the plugin has exited")
-        launched = self.launch()
-        _, sessions, grants = launched
-        session, held = self.session.resume(sessions), list(self.held.values())
-        for request, path, grant in held:
+        session = self.session.resume(self.launch())
+        held = list(session.holds.values())
+        for lock in held:
+            lock.session = session
             try:
-                grants.call("Acquire", lock={}, session=session.handle, request_id=request, path=path, resumed=grant)
+                lock.call("Acquire", lock={}, path=lock.path, resumed=lock.answer.grant)
             except grpc.RpcError as err:
                 if "NOT_HELD" not in reasons(err):
                     raise
-                self.gone.add(request)
-        sessions.call("DropRest", session=session.handle)
-        for request, _, _ in held:
-            if request not in self.gone:
-                grants.call("Watch", session=session.handle, request_id=request)
-        self.use(session, launched)
+                session.holds.pop(lock.request)
+                lock.lost.set()
+        session.service.DropRest(session_pb2.DropRestRequest(session=session.name))
+        for lock in held:
+            if not lock.lost.is_set():
+                lock.call("Watch")
+        self.use(session)
 
     def is_lost(self):
         reported = self.session.lost.is_set() and not self.session.was_cut_off()
-        return self.lost or reported or self.session.left() <= 0
+        return self.lost or reported or self.session.remaining() <= 0
 
     def await_plugin(self, after=0):
         """Waits until a plugin serves the session, and returns its number. after is that of one that was killed."""
         with self.changed:
             self.changed.wait_for(
-                lambda: self.lost or self.generation > after and not self.session.lost.is_set(), max(0, self.session.left()))
+                lambda: self.lost or self.generation > after and not self.session.lost.is_set(), max(0, self.session.remaining()))
             if self.is_lost():
                 raise Refused("SESSION_LOST")
             return self.generation
@@ -104,8 +121,8 @@ class Host:
             after = self.await_plugin(after)
             try:
                 answer = f()
-                if answer is not None:
-                    return answer
+                if answer:
+                    return
             except grpc.RpcError as err:
                 if reasons(err):
                     raise Refused(*reasons(err))
@@ -115,83 +132,52 @@ class Host:
     # The steps.
 
     def open(self, milliseconds):
-        launched = self.launch()
-        self.use(Session(launched[1], timeout=int(milliseconds) / 1000), launched)
+        timeout = duration_pb2.Duration()
+        timeout.FromMilliseconds(int(milliseconds))
+        config = config_pb2.Config(servers=[os.environ["ZKRECIPES_VERIFY_SERVERS"]], session_timeout=timeout)
+        self.use(Session(self.launch(), session_pb2.Start(config=config)))
         threading.Thread(target=self.watch, daemon=True).start()
 
-    def acquire(self, name, path, milliseconds=None, try_=False):
-        request = str(uuid.uuid4())
-        limit = int(milliseconds) / 1000 if milliseconds else None
-
-        def ask():
-            session, fields = self.session, dict(lock={}, session=self.session.handle, request_id=request, path=path, **{"try": try_})
-            grant = self.grants.call("Acquire", timeout=limit, **fields).grant
-            self.grants.call("Watch", session=session.handle, request_id=request)
-            if session.confirm():
-                self.held[name] = request, path, grant
-                if not session.lost.is_set():  # otherwise resume may not have seen it
-                    return grant
-        try:
-            return self.repeat(ask).token
-        except Refused as refused:
-            self.held.pop(name, None)
-            if "DEADLINE_EXCEEDED" in refused.args:
-                self.abandon(request)
-            raise
+    def acquire(self, name, path, milliseconds=None, **fields):
+        self.held.pop(name, None)
+        self.held[name] = Lock(self, path, int(milliseconds) / 1000 if milliseconds else None, **fields)
+        return self.held[name].answer.grant.token
 
     def try_(self, name, path):
-        return self.acquire(name, path, try_=True)
-
-    def abandon(self, request):
-        """Abandons a request until the plugin answers. The grant may have been made."""
-        while not self.is_lost():
-            try:
-                return self.grants.call("Abandon", session=self.session.handle, request_id=request)
-            except grpc.RpcError as err:
-                if reasons(err):
-                    return
-                time.sleep(0.1)
+        return self.acquire(name, path, **{"try": True})
 
     def held_(self, name):
         if self.is_lost():
             raise Refused("SESSION_LOST")
-        if name not in self.held or self.held[name][0] in self.gone:
+        if name not in self.held or self.held[name].lost.is_set():
             raise Refused("NOT_HELD")
 
     def write(self, name, path):
         self.held_(name)
         self.await_plugin()
-        ops = [{"kind": grant_pb2.OP_KIND_CREATE, "path": path}]
         try:
-            self.grants.call("Write", session=self.session.handle, request_id=self.held[name][0], ops=ops)
+            self.held[name].call("Write", ops=[grant_pb2.Op(kind=grant_pb2.OP_KIND_CREATE, path=path)])
         except grpc.RpcError as err:
             raise Refused(*reasons(err) or ["UNKNOWN_OUTCOME"])
 
     def release(self, name):
-        self.repeat(lambda: self.grants.call("Release", session=self.session.handle, request_id=self.held[name][0]))
+        self.repeat(lambda: self.held[name].release() is None)
         del self.held[name]
 
     def close(self):
-        self.repeat(lambda: self.sessions.call("Close", session=self.session.handle))
+        request = session_pb2.CloseRequest(session=self.session.name)
+        self.repeat(lambda: self.session.service.Close(request, timeout=20) is not None)
 
     def end(self):
         """Ends the plugin, and kills it if it does not answer."""
         self.lost = True
-        if not self.child:
-            return
-        try:
-            if self.plugin:
-                self.plugin.call("Shutdown", timeout=3)
-                self.attached.cancel()
-                self.child.wait(3)
-        except (grpc.RpcError, subprocess.TimeoutExpired):
-            pass
-        self.child.kill()
-        self.child.wait()
+        if self.plugin:
+            with contextlib.suppress(grpc.RpcError, subprocess.TimeoutExpired):
+                self.plugin.close(3)
 
 
-def main(directory):
-    host = Host(directory)
+def main():
+    host = Host()
     steps = {"open": host.open, "acquire": host.acquire, "try": host.try_, "held": host.held_,
              "write": host.write, "release": host.release, "close": host.close}
     for line in sys.stdin:
@@ -208,4 +194,4 @@ def main(directory):
     host.end()
 
 
-run(main)
+main()

@@ -1,6 +1,7 @@
 // Command release builds a release. For each platform it writes an archive with the three
 // binaries, man pages and completions, and a file with the plugin's checksum for config.hcl.
-// It also writes a software bill of materials in CycloneDX, and for Linux a deb and an rpm.
+// It also writes a software bill of materials in CycloneDX, and for Linux a deb, an rpm and an
+// image for containers.
 // SHA256SUMS has the checksums, for `sha256sum -c`. With an SSH key, SHA256SUMS.sig is its
 // signature.
 //
@@ -27,6 +28,7 @@ import (
 	"strings"
 	"time"
 
+	v1 "github.com/google/go-containerregistry/pkg/v1"
 	"golang.org/x/mod/semver"
 )
 
@@ -82,6 +84,7 @@ func run(ctx context.Context, args []string, stdout io.Writer) error {
 	if err != nil {
 		return err
 	}
+	var images []v1.Image
 	for _, platform := range strings.Split(*list, ",") {
 		goos, goarch, ok := strings.Cut(platform, "/")
 		if !ok {
@@ -91,6 +94,18 @@ func run(ctx context.Context, args []string, stdout io.Writer) error {
 		t := target{version: *version, goos: goos, goarch: goarch, time: when}
 		if err := t.make(ctx, *out, built, guides); err != nil {
 			return fmt.Errorf("%s: %w", platform, err)
+		}
+		if goos == "linux" {
+			image, err := t.image(built)
+			if err != nil {
+				return fmt.Errorf("%s: image: %w", platform, err)
+			}
+			images = append(images, image)
+		}
+	}
+	if len(images) > 0 {
+		if err := writeImages(*out, here, images); err != nil {
+			return fmt.Errorf("images: %w", err)
 		}
 	}
 	if err := writeSums(*out); err != nil {

@@ -11,6 +11,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"regexp"
 	"runtime"
 	"slices"
 	"strings"
@@ -37,11 +38,11 @@ func TestARelease(t *testing.T) {
 	out := filepath.Join(t.TempDir(), "release")
 	var said bytes.Buffer
 	key := signingKey(t)
-	must.Do(t, run(t.Context(), []string{"-version", "v9.8.7", "-platforms", runtime.GOOS + "/" + runtime.GOARCH, "-key", key, "-out", out}, &said))
-	name := "zkrecipes_9.8.7_" + runtime.GOOS + "_" + runtime.GOARCH
+	must.Do(t, run(t.Context(), []string{"-version", "v0.9.8", "-platforms", runtime.GOOS + "/" + runtime.GOARCH, "-key", key, "-out", out}, &said))
+	name := "zkrecipes_0.9.8_" + runtime.GOOS + "_" + runtime.GOARCH
 	files := []string{name + ".cdx.json", name + ".hcl", name + ".tar.gz"}
 	if runtime.GOOS == "linux" {
-		files = append(files, filepath.Base(onlyFile(t, out, "*.rpm")), filepath.Base(onlyFile(t, out, "*.deb")))
+		files = append(files, filepath.Base(onlyFile(t, out, "*.rpm")), filepath.Base(onlyFile(t, out, "*.deb")), "zkrecipes_0.9.8_oci.tar")
 	}
 	checkSums(t, out, files...)
 
@@ -54,18 +55,10 @@ func TestARelease(t *testing.T) {
 			t.Error(err)
 		}
 	}
-	for _, program := range programs {
-		for _, arg := range []string{"-version", "version"} {
-			said, err := exec.CommandContext(t.Context(), filepath.Join(unpacked, program), arg).CombinedOutput()
-			if want := program + " v9.8.7 ("; err != nil || !strings.HasPrefix(string(said), want) {
-				t.Errorf("%s %s: %v: %q does not begin with %q", program, arg, err, said, want)
-			}
-		}
-	}
 	checkHCL(t, filepath.Join(out, name+".hcl"), filepath.Join(unpacked, "zkrecipes-plugin"))
 	checkHCL(t, filepath.Join(unpacked, "plugin.hcl"), filepath.Join(unpacked, "zkrecipes-plugin"))
 
-	checkQuiet(t, unpacked)
+	checkWorks(t, unpacked)
 	t.Run("signature", func(t *testing.T) { checkSignature(t, out, key) })
 	t.Run("bill of materials", func(t *testing.T) { checkBOM(t, out, unpacked) })
 	t.Run("man pages", func(t *testing.T) { checkManPages(t, unpacked) })
@@ -75,7 +68,7 @@ func TestARelease(t *testing.T) {
 	t.Run("rpm", func(t *testing.T) { checkRPM(t, out) })
 	t.Run("packages twice", checkPackagesTwice)
 
-	if err := run(t.Context(), []string{"-version", "v9.8.7", "-out", out}, &said); err == nil {
+	if err := run(t.Context(), []string{"-version", "v0.9.8", "-out", out}, &said); err == nil {
 		t.Error("a second release into the same directory is no error")
 	}
 }
@@ -104,21 +97,37 @@ func checkHCL(t *testing.T, file, plugin string) {
 	}
 }
 
-// checkQuiet checks that zkrecipes finds the plugin beside itself with an empty environment,
-// and logs no warning, because both are of one release.
-func checkQuiet(t *testing.T, dir string) {
+// checkWorks checks that all programs in dir have the version, and that zkrecipes works with an empty
+// environment: it finds the plugin beside itself, and logs no warning, because both are of one release.
+func checkWorks(t *testing.T, dir string) {
 	t.Helper()
+	for _, program := range programs {
+		for _, arg := range []string{"-version", "version"} {
+			said, err := exec.CommandContext(t.Context(), filepath.Join(dir, program), arg).CombinedOutput()
+			if want := program + " v0.9.8 ("; err != nil || !strings.HasPrefix(string(said), want) {
+				t.Errorf("%s %s: %v: %q does not begin with %q", program, arg, err, said, want)
+			}
+		}
+	}
 	server := must.Get(zkserver.Listen(zkserver.Config{}))(t)
 	defer server.Close()
 	if err := os.Chmod(dir, 0o755); err != nil { // whatever the umask
 		t.Fatal(err)
 	}
 	must.Do(t, os.Chmod(filepath.Dir(dir), 0o755))
-	cmd := exec.CommandContext(t.Context(), filepath.Join(dir, "zkrecipes"), "queue", "len", "/q")
-	cmd.Env = []string{"ZKRECIPES_SERVERS=" + server.Addr()}
-	cmd.Dir = t.TempDir()
-	if said, err := cmd.CombinedOutput(); err != nil || string(said) != "0\n" {
-		t.Errorf("%v: an installed release prints %q", err, said)
+	tool := filepath.Join(dir, "zkrecipes")
+	for want, args := range map[string][]string{
+		`^0\n$`:                                 {"queue", "len", "/q"},
+		`^STATE  KIND .*\nholds  lock .*\n$`:    {"lock", "/l", "--", tool, "contenders", "/l"},
+		`^STATE  KIND .*\nleads  elect.* me\n$`: {"elect", "-data", "me", "/e", "--", tool, "contenders", "/e"},
+		`version +plugin v0\.9\.8, zkrecipes v0\.9\.8, protocol 1\n`: {"doctor"},
+	} {
+		cmd := exec.CommandContext(t.Context(), tool, args...)
+		cmd.Env = []string{"ZKRECIPES_SERVERS=" + server.Addr()}
+		cmd.Dir = t.TempDir()
+		if said, err := cmd.CombinedOutput(); err != nil || !regexp.MustCompile(want).Match(said) {
+			t.Errorf("%q: %v: an installed release prints\n%s\nnot %s", args, err, said, want)
+		}
 	}
 }
 

@@ -1,7 +1,6 @@
 package main
 
 import (
-	"archive/tar"
 	"archive/zip"
 	"bytes"
 	"compress/gzip"
@@ -93,7 +92,9 @@ func (t target) build(ctx context.Context, dir string) error {
 	}
 	cmd := exec.CommandContext(ctx, "go", args...)
 	cmd.Dir = root // the go.mod there has the versions of the release; that of the tools has others
-	cmd.Env = append(os.Environ(), "CGO_ENABLED=0", "GOOS="+t.goos, "GOARCH="+t.goarch)
+	// The variables replace what the user has set: they would change the bytes.
+	cmd.Env = append(os.Environ(), "CGO_ENABLED=0", "GOOS="+t.goos, "GOARCH="+t.goarch,
+		"GOFLAGS=-buildvcs=true", "GOAMD64=v1", "GOARM64=v8.0")
 	if out, err := cmd.CombinedOutput(); err != nil {
 		return fmt.Errorf("go build: %w\n%s", err, out)
 	}
@@ -130,8 +131,7 @@ func moduleRoot() (string, error) {
 }
 
 // pack writes the archive to the directory out: a zip for Windows, where many programs open
-// no other format, and a tar otherwise. A file system in memory has no owners, which a tar
-// would contain.
+// no other format, and a tar otherwise.
 func (t target) pack(out string, files fstest.MapFS) error {
 	folder := fstest.MapFS{t.name(): {Mode: fs.ModeDir | 0o755, ModTime: t.time}}
 	for name, f := range files {
@@ -139,17 +139,19 @@ func (t target) pack(out string, files fstest.MapFS) error {
 	}
 	var b bytes.Buffer
 	if t.goos == "windows" {
-		archive := zip.NewWriter(&b)
-		if err := errors.Join(archive.AddFS(folder), archive.Close()); err != nil {
+		w := zip.NewWriter(&b)
+		if err := errors.Join(w.AddFS(folder), w.Close()); err != nil {
 			return err
 		}
 		return os.WriteFile(filepath.Join(out, t.name()+".zip"), b.Bytes(), 0o644)
 	}
-	zipped := gzip.NewWriter(&b)
-	archive := tar.NewWriter(zipped)
-	if err := errors.Join(archive.AddFS(folder), archive.Close(), zipped.Close()); err != nil {
+	archived, err := archive(folder)
+	if err != nil {
 		return err
 	}
+	zipped := gzip.NewWriter(&b)
+	_, _ = zipped.Write(archived) // to memory, which does not fail
+	_ = zipped.Close()
 	return os.WriteFile(filepath.Join(out, t.name()+".tar.gz"), b.Bytes(), 0o644)
 }
 
