@@ -11,19 +11,18 @@ SUITE := ./recipes/recipestest
 .PHONY: help zookeeper test test-quick quick-units quick-contract quick-seeds test-all test-counts test-contract lint build bench bench-peers results proto release suites
 
 help:
-	@echo 'make test         the tests that a newcomer and CI run: also on a real ZooKeeper, with the race detector for concurrent packages'
-	@echo 'make test-quick   for each edit: gofmt, vet, unit tests, the contract over one transport, 200 seeds; no ZooKeeper, host or binaries'
-	@echo 'make test-all     every test at full length, all with the race detector, 5,000 seeds'
-	@echo 'make test-counts  compares the requests of a handoff, an idle hold and a Take through the plugin with the recorded ones (seconds)'
-	@echo 'make test-contract the contract on servers that run already, in ZKRECIPES_TEST_SERVERS=host:port,host:port; uses one path of its own'
-	@echo 'make lint         gofmt, vet on three systems, staticcheck, actionlint'
-	@echo 'make build        the binaries, into bin/'
-	@echo 'make bench        compares the strategies on a real ZooKeeper by benchstat'
-	@echo 'make bench-peers  every recipe against those of go-zookeeper, Curator and kazoo (five hours; BENCH=Peers ROUNDS=2 CONTENDERS=10,100: 5 minutes)'
-	@echo 'make results      records the sweep on real ZooKeeper servers into testdata/results (75 minutes; FOR=9m: a part)'
-	@echo 'make proto        generates the code from the .proto files'
-	@echo 'make release      archives, deb, rpm, SBOM and checksums with VERSION, signed by SIGNING_KEY, into bin/release/'
-	@echo 'make suites       lists the long suites: .ci/suite NAME runs one'
+	@echo 'make test           the tests that a newcomer and CI run: also on a real ZooKeeper, with the race detector for concurrent packages'
+	@echo 'make test-quick     for each edit: gofmt, vet, unit tests, the contract over one transport, 200 seeds; no ZooKeeper, host or binaries'
+	@echo 'make test-all       every test at full length, all with the race detector, 5,000 seeds'
+	@echo 'make test-counts    compares the requests of a handoff, an idle hold and a Take through the plugin with the recorded ones (seconds)'
+	@echo 'make test-contract  the contract on servers that run already, in ZKRECIPES_TEST_SERVERS=host:port,host:port; uses one path of its own'
+	@echo 'make lint           gofmt, vet on three systems, staticcheck, actionlint'
+	@echo 'make build          the binaries, into bin/'
+	@echo 'make bench          compares the strategies on a real ZooKeeper by benchstat'
+	@echo 'make bench-peers    every recipe against those of go-zookeeper, Curator and kazoo (five hours; BENCH=Peers ROUNDS=2 CONTENDERS=10,100: 5 minutes)'
+	@echo 'make proto          generates the code from the .proto files'
+	@echo 'make release        archives, deb, rpm, SBOM and checksums with VERSION, signed by SIGNING_KEY, into bin/release/'
+	@echo 'make suites         lists the long suites: .ci/suite NAME runs one'
 
 zookeeper:
 	@.ci/install-zookeeper
