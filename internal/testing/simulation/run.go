@@ -2,7 +2,6 @@ package simulation
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"math"
 	"strings"
@@ -91,7 +90,9 @@ func (sc scenario) run(seed uint64) Report {
 	}
 	if sc.open != nil && !sc.hop && !sc.dies { // go-zookeeper leaves connections open, each with a goroutine
 		for _, h := range w.hosts {
-			h.close()
+			if h.name != operatorName {
+				h.close()
+			}
 		}
 	}
 	w.finish(sc, operator)
@@ -170,15 +171,10 @@ func (w *World) await(sc scenario) {
 
 // finish checks that nothing is left after all clients have stopped.
 func (w *World) finish(sc scenario, operator recipes.Session) {
-	patience := 2 * sessionTimeout
-	err := operator.Close(context.Background())
-	if w.like.Keeper() && errors.Is(err, recipes.ErrUnknownOutcome) { // no other connection can close it
-		err, patience = nil, 11*sessionTimeout
-	}
-	if err != nil {
+	if err := operator.Close(context.Background()); err != nil {
 		w.fail("operator", "%v", err)
 	}
-	_ = sleep(context.Background(), patience)
+	_ = sleep(context.Background(), 2*sessionTimeout)
 	for _, p := range sc.paths {
 		w.checkJournal(p)
 	}
