@@ -55,8 +55,9 @@ func New(t testing.TB) *World {
 }
 
 // NewProcess returns a World whose plugin is a process. It builds the plugin with go build,
-// from the version of this module that the test uses, which takes about a second. cfg may
-// be the zero value. NewProcess overwrites its Path.
+// from the version of this module that the test uses, which takes about a second. If
+// ZKRECIPES_TEST_PLUGIN names a file, that is the plugin. cfg may be the zero value. NewProcess
+// overwrites its Path.
 func NewProcess(t testing.TB, cfg host.Config) *World {
 	t.Helper()
 	w := &World{server: serve(t)}
@@ -89,9 +90,16 @@ func (w *World) add(t testing.TB, p *host.Plugin, err error) {
 	})
 }
 
+// pluginEnv names the file of a plugin to use instead of building one: .ci/suite versions tests
+// a host with the plugin of another version.
+const pluginEnv = "ZKRECIPES_TEST_PLUGIN"
+
 // build builds the plugin into a directory that is deleted with the test.
 func build(t testing.TB) string {
 	t.Helper()
+	if path := os.Getenv(pluginEnv); path != "" {
+		return path
+	}
 	path := filepath.Join(t.TempDir(), host.PluginName)
 	if runtime.GOOS == "windows" {
 		path += ".exe"
