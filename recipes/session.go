@@ -214,7 +214,7 @@ type Stats struct {
 	// ByKind counts requests by operation ("create", "getChildren2", ...).
 	ByKind map[string]int64
 	// Server is the kind of the servers. It is no count. "" means unknown: the plugin is older.
-	Server ServerKind
+	Server ServerKind `json:",omitempty"`
 }
 
 // ServerKind is what the servers of a session are. A session recognizes it when it is opened,

@@ -69,6 +69,8 @@ func (u untrustedPlugin) Open(context.Context, recipes.SessionConfig) (recipes.C
 }
 func (u untrustedPlugin) Close(context.Context) error { return u.error() }
 
+func (u *untrusted) Stats(context.Context) (recipes.Stats, error) { return recipes.Stats{}, u.error() }
+
 func (u *untrusted) open() (recipes.Client, error) {
 	u.mu.Lock()
 	defer u.mu.Unlock()
