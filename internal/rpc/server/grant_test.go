@@ -156,6 +156,7 @@ func TestAnImpossibleAcquireIsRefused(t *testing.T) {
 func TestEachRecipeOfARequestIsKnown(t *testing.T) {
 	_, dial := zktest.Piped(t)
 	opened := must.Get(dial.Open(t.Context(), recipes.SessionConfig{Servers: []string{"server"}}))(t)
+	defer opened.Close(t.Context())
 	nowhere := target{session: &session{ctx: t.Context(), Client: opened}, path: "no slash"}
 	cases := new(pb.AcquireRequest).ProtoReflect().Descriptor().Oneofs().ByName("recipe").Fields()
 	for i := range cases.Len() {
