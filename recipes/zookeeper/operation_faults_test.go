@@ -196,11 +196,12 @@ func (o operation) meets(s *stage, f fault, at int64, clean *run) (requests int6
 	if f.kills {
 		s.resumes()
 	}
+	calm()
+	s.srv.SetFault(nil) // before time passes: a beat of the session would meet a fault that is still due
 	if f.ends {
 		time.Sleep(stageTimeout) // the server expires the session, which no client can close
+		calm()
 	}
-	calm()
-	s.srv.SetFault(nil)
 	cancel()
 	if at == 0 && err != nil {
 		s.Fatalf("without a fault: %v", err)
