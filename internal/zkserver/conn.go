@@ -144,10 +144,10 @@ func (c *conn) handshake(body []byte) error {
 		return net.ErrClosed
 	}
 	defer s.mu.Unlock()
-	if c.behind() && (!c.follower.late || s.profile.fresh) { // only the leader creates and revalidates sessions
+	if c.behind() && (!c.follower.late || s.profile.forgets) { // only the leader creates and revalidates sessions
 		return c.refuse(r)
 	}
-	if r.lastZxid > c.known().zxid && !s.profile.fresh {
+	if r.lastZxid > c.known().zxid && !s.profile.forgets {
 		return errors.New("zkserver: client has seen a later transaction than this server")
 	}
 	sess := s.open(c, r)
@@ -164,7 +164,7 @@ func (c *conn) handshake(body []byte) error {
 // refuse ends a connection to a server that cannot open a session. Keeper tells its own
 // clients by a protocol version, and gives the session -1.
 func (c *conn) refuse(r connectRequest) error {
-	if !c.srv.profile.fresh {
+	if !c.srv.profile.forgets {
 		return errors.New("zkserver: the follower does not reach its leader")
 	}
 	c.greet(r, 42, c.srv.bound(r.timeout), -1, nil)
@@ -175,8 +175,8 @@ func (c *conn) refuse(r connectRequest) error {
 // greet answers the connect request. A server whose sessions cannot be resumed has no
 // passwords, and no mode that only reads.
 func (c *conn) greet(r connectRequest, protocol int32, timeout time.Duration, id int64, password []byte) {
-	fresh := c.srv.profile.fresh
-	if fresh {
+	forgets := c.srv.profile.forgets
+	if forgets {
 		password = make([]byte, 16)
 	}
 	e := jute.Encoder{Bytes: make([]byte, 4, 64)}
@@ -184,7 +184,7 @@ func (c *conn) greet(r connectRequest, protocol int32, timeout time.Duration, id
 	e.Int32(int32(timeout / time.Millisecond))
 	e.Int64(id)
 	e.Buffer(password)
-	if r.hasRO && !fresh {
+	if r.hasRO && !forgets {
 		e.Bool(false)
 	}
 	binary.BigEndian.PutUint32(e.Bytes, uint32(len(e.Bytes)-4))

@@ -141,7 +141,7 @@ func (s *Server) run(t task, f Fault) {
 // in the order of execution.
 func (s *Server) execute(t task, throttle bool) {
 	s.count(t.call.op)
-	if s.profile.silent && (t.bad || !s.profile.supports(t.call.op)) {
+	if s.profile.closesSilently && (t.bad || !s.profile.supports(t.call.op)) {
 		t.c.finish()
 		return
 	}
@@ -174,7 +174,7 @@ func (s *Server) execute(t task, throttle bool) {
 		t.c.finish()
 		return
 	}
-	if t.call.op != OpCloseSession || !s.profile.silent {
+	if t.call.op != OpCloseSession || !s.profile.closesSilently {
 		t.c.send(seal(f, t.xid, t.c.known().zxid, result))
 	}
 	if t.call.op == OpCloseSession {

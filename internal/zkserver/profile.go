@@ -21,25 +21,25 @@ type profile struct {
 	keeper bool   // it is ClickHouse Keeper: its words, its directory, its parts of a multi
 	system []Node // what it creates for itself, each parent first
 
-	// fresh: a session ends with its connection for the client, but not on the server. A
+	// forgets: a session ends with its connection for the client, but not on the server. A
 	// handshake ignores the old session, and gives a new one, whose number counts up.
-	fresh bool
-	// silent: a close is answered by the end of the connection. So is a request that the
-	// server does not support or cannot decode, which does not end the session.
-	silent bool
+	forgets bool
+	// closesSilently: a close is answered by the end of the connection. So is a request that
+	// the server does not support or cannot decode, which does not end the session.
+	closesSilently bool
 	// logged requests use a transaction id, although they change no znode, and a follower
 	// forwards them. If there are some, only forwarded requests extend a follower's session.
 	logged []Op
 	// childSets: a set of a child counts in its parent's cversion, and its deletion leaves
 	// the parent's pzxid alone.
 	childSets bool
-	// asked: the data watch of the requested path fires for a sequential znode, not that of
-	// the created path.
-	asked bool
+	// watchesRequestedPath: the data watch of the requested path fires for a sequential
+	// znode, not that of the created path.
+	watchesRequestedPath bool
 	// showsContainers: the Stat of a container has its type as the owner.
 	showsContainers bool
-	// unchecked: watches fire also for a client that may not read the znode.
-	unchecked bool
+	// watchesUnreadable: watches fire also for a client that may not read the znode.
+	watchesUnreadable bool
 }
 
 // supports reports whether a release has this request type.
@@ -49,7 +49,7 @@ func (p *profile) supports(op Op) bool { return slices.Contains(p.operations, op
 // number of the server, then time, then a counter. So the ids of an earlier server are not
 // repeated.
 func (p *profile) firstSession(now time.Time) int64 {
-	if p.fresh {
+	if p.forgets {
 		return 0
 	}
 	return 1<<56 | (now.UnixMilli()<<24)>>8&(1<<56-1)
@@ -68,18 +68,18 @@ func (p *profile) reserved(path string) bool {
 // The request types of 3.4, and those that later releases add. A check is only a part of a
 // multi.
 var (
-	first = []Op{OpCreate, OpDelete, OpExists, OpGetData, OpSetData, OpGetACL, OpSetACL, OpGetChildren, OpSync,
+	operations34 = []Op{OpCreate, OpDelete, OpExists, OpGetData, OpSetData, OpGetACL, OpSetACL, OpGetChildren, OpSync,
 		OpPing, OpGetChildren2, OpMulti, OpAuth, OpSetWatches, OpCloseSession}
-	later = []Op{OpCreate2, OpCheckWatches, OpRemoveWatches, OpCreateContainer, OpCreateTTL, OpMultiRead,
+	operations36 = []Op{OpCreate2, OpCheckWatches, OpRemoveWatches, OpCreateContainer, OpCreateTTL, OpMultiRead,
 		OpGetEphemerals, OpCountChildren, OpSetWatches2, OpAddWatch, OpWhoAmI}
 
-	firstParts = []Op{OpCreate, OpDelete, OpSetData, OpCheck}
-	laterParts = []Op{OpCreate2, OpCreateContainer, OpCreateTTL, OpGetData, OpGetChildren}
+	parts34 = []Op{OpCreate, OpDelete, OpSetData, OpCheck}
+	parts36 = []Op{OpCreate2, OpCreateContainer, OpCreateTTL, OpGetData, OpGetChildren}
 
-	zk34 = profile{name: "3.4", version: "3.4.13", answers: Release34, operations: first, parts: firstParts, unchecked: true,
+	zk34 = profile{name: "3.4", version: "3.4.13", answers: Release34, operations: operations34, parts: parts34, watchesUnreadable: true,
 		system: []Node{{Path: "/zookeeper", ACL: openACL}, {Path: "/zookeeper/quota", ACL: openACL}}}
-	zk38 = profile{name: "3.8", version: "3.8.0", answers: Release38, operations: slices.Concat(first, later),
-		parts: slices.Concat(firstParts, laterParts), system: slices.Concat(zk34.system,
+	zk38 = profile{name: "3.8", version: "3.8.0", answers: Release38, operations: slices.Concat(operations34, operations36),
+		parts: slices.Concat(parts34, parts36), system: slices.Concat(zk34.system,
 			[]Node{{Path: "/zookeeper/config", ACL: readOnlyACL, Stat: Stat{Aversion: -1}}})}
 	zk39 = profile{name: "3.9", version: "3.9.6", answers: Release39, operations: zk38.operations, parts: zk38.parts,
 		system: zk38.system}
@@ -96,10 +96,10 @@ var (
 		name: "keeper-22.8", version: "22.8", answers: Release38,
 		operations: []Op{OpCreate, OpDelete, OpExists, OpGetData, OpSetData, OpGetACL, OpSetACL, OpGetChildren, OpSync,
 			OpPing, OpGetChildren2, OpCheck, OpMulti, OpAuth, OpCloseSession},
-		parts:  firstParts,
+		parts:  parts34,
 		keeper: true, system: []Node{{Path: "/keeper"}, apiVersion("1")},
-		fresh: true, silent: true, logged: []Op{OpPing, OpSync, OpAuth},
-		childSets: true, asked: true, unchecked: true,
+		forgets: true, closesSilently: true, logged: []Op{OpPing, OpSync, OpAuth},
+		childSets: true, watchesRequestedPath: true, watchesUnreadable: true,
 	}
 	keeper26 = keeper22.with(func(p *profile) {
 		p.name, p.version = "keeper-26.8", "26.8"

@@ -45,7 +45,7 @@ func (s *Server) password(id int64) []byte {
 func (s *Server) open(c *conn, r connectRequest) *session {
 	timeout := s.bound(r.timeout)
 	var sess *session
-	if r.sessionID == 0 || s.profile.fresh {
+	if r.sessionID == 0 || s.profile.forgets {
 		s.nextSession++
 		s.tree.zxid++
 		sess = &session{id: s.nextSession}

@@ -112,7 +112,7 @@ func (w *watchTable) drop(c *conn) {
 func (w *watchTable) trigger(path string, e eventType, zxid int64, acl []ACL, notified map[*conn]struct{}) map[*conn]struct{} {
 	found := w.fire(path, e)
 	for c := range found {
-		if _, ok := notified[c]; !ok && (c.srv.profile.unchecked || allowed(acl, permRead, c.who)) {
+		if _, ok := notified[c]; !ok && (c.srv.profile.watchesUnreadable || allowed(acl, permRead, c.who)) {
 			c.sendEvent(e, path, zxid)
 		}
 	}

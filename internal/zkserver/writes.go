@@ -112,7 +112,7 @@ func (s *Server) create(t *txn, c *conn, o operation) (result, code) {
 		return result{}, codeNoChildrenForEph
 	}
 	n := t.add(path, o.data, acl, owner)
-	if s.profile.asked {
+	if s.profile.watchesRequestedPath {
 		t.changes[len(t.changes)-1].watched = o.path
 	}
 	return result{path, n.stat()}, codeOK
