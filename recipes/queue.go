@@ -45,10 +45,10 @@ type Consumer interface {
 	// the unclaimed elements that follow it in the list, in order and in one transaction: all
 	// of them, or none. If another consumer was faster with one of them, it tries again.
 	//
-	// A batch is bounded by SessionConfig.MaxPacket: TakeMany returns fewer elements than most
-	// if the queue has fewer, or if more would not fit into one packet together with their
-	// data. It returns at least one, unless it fails. Its errors are those of Take, and an
-	// unknown outcome is that of the whole batch.
+	// TakeMany returns fewer elements than most if the queue has fewer, if more would not fit
+	// into one packet (SessionConfig.MaxPacket) together with their data, or if other consumers
+	// have just taken some of the first ones. It returns at least one, unless it fails. Its
+	// errors are those of Take, and an unknown outcome is that of the whole batch.
 	TakeMany(ctx context.Context, most int) ([]Element, error)
 
 	// Receive claims the first unclaimed element. If all are claimed or the queue is empty, it

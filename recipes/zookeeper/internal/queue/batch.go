@@ -159,9 +159,9 @@ func (q *queue) take(ctx context.Context, most int, add func(*session.Txn, candi
 	}
 }
 
-// gather pops and reads elements until it has most of them, or the next one does not fit into the
-// packet. It waits for the first one only. The elements that are returned, even with an error, are
-// no longer in the listing.
+// gather pops and reads elements until it has most of them, the next one does not fit into the
+// packet, or a read finds that other consumers have taken some. It waits for the first one only. The
+// elements that are returned, even with an error, are no longer in the listing.
 func (q *queue) gather(ctx context.Context, most int, add func(*session.Txn, candidate)) (*batch, error) {
 	b := new(batch)
 	b.txn.Reserve(claimRoom)
@@ -187,6 +187,9 @@ func (q *queue) gather(ctx context.Context, most int, add func(*session.Txn, can
 				return b, nil
 			}
 			b.txn, b.elements = next, append(b.elements, c)
+		}
+		if len(b.elements) > 0 && len(found) < len(popped) {
+			return b, nil // other consumers are here: while this one reads on, they would take these
 		}
 	}
 	return b, nil

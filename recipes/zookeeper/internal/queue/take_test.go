@@ -128,3 +128,22 @@ func TestTheDataOfABatchIsBounded(t *testing.T) {
 		}
 	}
 }
+
+// A batch is taken while it is fresh. A consumer that is far from the servers and reads on would
+// lose the elements that it has found to nearer consumers, again and again.
+func TestABatchDoesNotAgeWhileItIsFilled(t *testing.T) {
+	srv, ctx := zktest.Embedded(t), zktest.Bounded(t)
+	far, near := zktest.QueueOf(t, zktest.Open(t, srv), "/q", recipes.QueueConfig{}), zktest.QueueOf(t, zktest.Open(t, srv), "/q", recipes.QueueConfig{})
+	must.Get(far.PutMany(ctx, []byte("0"), []byte("1"), []byte("2"), []byte("3"), []byte("4"), []byte("5"), []byte("6")))(t)
+	must.Get(far.Take(ctx))(t) // lists all
+	must.Get(near.TakeMany(ctx, 2))(t)
+	for _, want := range []string{"3", "4 5 6"} {
+		got := ""
+		for _, e := range must.Get(far.TakeMany(ctx, 3))(t) {
+			got += " " + string(e.Data)
+		}
+		if strings.TrimSpace(got) != want {
+			t.Errorf("took %s; want %s", got, want)
+		}
+	}
+}
