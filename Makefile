@@ -8,7 +8,7 @@ SHELL       := bash
 GO    ?= go
 SUITE := ./recipes/recipestest
 
-.PHONY: help zookeeper test test-quick quick-units quick-contract quick-seeds test-all test-counts test-contract lint build bench bench-peers results proto release suites
+.PHONY: help zookeeper test test-quick quick-units quick-contract quick-seeds test-all test-counts test-contract lint build bench bench-peers results docs proto release suites
 
 help:
 	@echo 'make test           the tests that a newcomer and CI run: also on a real ZooKeeper, with the race detector for concurrent packages'
@@ -20,6 +20,8 @@ help:
 	@echo 'make build          the binaries, into bin/'
 	@echo 'make bench          compares the strategies on a real ZooKeeper by benchstat'
 	@echo 'make bench-peers    every recipe against those of go-zookeeper, Curator and kazoo (five hours; BENCH=Peers ROUNDS=2 CONTENDERS=10,100: 5 minutes)'
+	@echo 'make results        records all figures of the pages, from one commit (an hour and a half, on a machine that does nothing else)'
+	@echo 'make docs           makes the figures, tables and outputs of the pages from the recorded results'
 	@echo 'make proto          generates the code from the .proto files'
 	@echo 'make release        archives, deb, rpm, SBOM and checksums with VERSION, signed by SIGNING_KEY, into bin/release/'
 	@echo 'make suites         lists the long suites: .ci/suite NAME runs one'
@@ -97,9 +99,13 @@ bench-peers: zookeeper
 	$$($(GO) -C tools tool -n benchstat) -row '/servers /workload /contenders' -col '/lock@(floor handover plain go-zookeeper curator kazoo predecessor handoff plugin-predecessor plugin-handoff)' -ignore /round,/rtt bin/peers.txt
 	@grep '^|' bin/peers.txt
 
-# Continues an interrupted run. The script describes its variables.
+# Continues an interrupted recording. The script describes its variables.
 results: zookeeper
-	@FOR=$(FOR) .ci/results
+	@.ci/results
+
+docs: build
+	bin/zkbench report -figures testdata/results/figures -insert docs/benchmark.md testdata/results/zookeeper-1.jsonl testdata/results/zookeeper-3.jsonl
+	$(GO) test -count=1 ./cmd/zkbench/internal/report ./internal/testing/repository -run '^(TestTimelinesAreDrawnAsTheyWere|TestResults|TestDocs)$$' -update
 
 suites:
 	@.ci/suite
