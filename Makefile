@@ -21,7 +21,7 @@ help:
 	@echo 'make bench          compares the strategies on a real ZooKeeper by benchstat'
 	@echo 'make bench-peers    every recipe against those of go-zookeeper, Curator and kazoo (five hours; BENCH=Peers ROUNDS=2 CONTENDERS=10,100: 5 minutes)'
 	@echo 'make proto          generates the code from the .proto files'
-	@echo 'make release        archives, deb, rpm, SBOM and checksums with VERSION, signed by SIGNING_KEY, into bin/release/'
+	@echo 'make release        archives, deb, rpm, image, SBOM and checksums of VERSION, signed by SIGNING_KEY, into bin/release/'
 	@echo 'make suites         lists the long suites: .ci/suite NAME runs one'
 
 zookeeper:
