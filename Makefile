@@ -23,7 +23,7 @@ help:
 	@echo 'make results        records all figures of the pages, from one commit (an hour and a half, on a machine that does nothing else)'
 	@echo 'make docs           makes the figures, tables and outputs of the pages from the recorded results'
 	@echo 'make proto          generates the code from the .proto files'
-	@echo 'make release        archives, deb, rpm, SBOM and checksums with VERSION, signed by SIGNING_KEY, into bin/release/'
+	@echo 'make release        archives, deb, rpm, image, SBOM and checksums of VERSION, signed by SIGNING_KEY, into bin/release/'
 	@echo 'make suites         lists the long suites: .ci/suite NAME runs one'
 
 zookeeper:
