@@ -111,7 +111,7 @@ type Site interface {
 
 // Variant is how the sites and the coordinator of a transaction watch each other. All variants
 // lead to the same decision. They differ in cost and in the failures that they notice. The
-// package comment of recipes/zookeeper has the costs.
+// comment of recipes/zookeeper/internal/twophase has the costs.
 type Variant string
 
 const (

@@ -1,9 +1,10 @@
 // Command cron runs a command at regular times, on one of several machines. Start it with the
 // same arguments on all of them:
 //
-//	go build -o bin/ ./examples/cron ./cmd/zkrecipes-plugin
-//	export ZKRECIPES_SERVERS=127.0.0.1:2181 ZKRECIPES_PLUGIN_DIR=bin
-//	bin/cron -every 1m /examples/report ./report.sh
+//	go build -o bin/ ./examples/cron ./cmd/...
+//	bin/zkbench serve -listen 127.0.0.1:2181 & # or a ZooKeeper
+//	export ZKRECIPES_SERVERS=127.0.0.1:2181
+//	bin/cron -every 10s /examples/report date
 //
 // The command runs at most once in each period, by the clock of ZooKeeper's leader, because cron
 // counts a turn before it starts the command. To run it at least once, count the turn afterwards.

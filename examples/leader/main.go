@@ -2,8 +2,9 @@
 // it leads, and campaigns again after a loss. Start any number of instances, on any number of
 // machines:
 //
-//	go build -o bin/ ./examples/leader ./cmd/zkrecipes-plugin
-//	export ZKRECIPES_SERVERS=127.0.0.1:2181 ZKRECIPES_PLUGIN_DIR=bin
+//	go build -o bin/ ./examples/leader ./cmd/...
+//	bin/zkbench serve -listen 127.0.0.1:2181 & # or a ZooKeeper
+//	export ZKRECIPES_SERVERS=127.0.0.1:2181
 //	bin/leader -name one & bin/leader -name two &
 //
 // Package host/hostconfig reads the configuration.

@@ -17,5 +17,5 @@
 //  4. [Network.Close] removes the network.
 //
 // The package's test runs three real ZooKeeper servers, three clients, and contenders of
-// Curator and kazoo on such a network: see the target test-partition in the Makefile.
+// Curator and kazoo on such a network: .ci/suite partition runs it.
 package partition

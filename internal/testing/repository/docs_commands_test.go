@@ -65,7 +65,7 @@ func goCaches(t *testing.T) []string {
 }
 
 // run runs a command and returns its output as a page shows it: the server listens on
-// ZooKeeper's port, and the user is called ann.
+// ZooKeeper's port, the user is called ann, and only ZKRECIPES_SERVERS is set.
 func (d *desk) run(t *testing.T, command string) (string, error) {
 	t.Helper()
 	cmd := exec.CommandContext(t.Context(), "sh", "-c", strings.ReplaceAll(command, "127.0.0.1:2181", d.addr))
@@ -78,7 +78,7 @@ func (d *desk) run(t *testing.T, command string) (string, error) {
 	if len(out) > 0 && !bytes.HasSuffix(out, []byte("\n")) {
 		out = append(out, '\n') // as a terminal would get it
 	}
-	shown := strings.NewReplacer(d.addr, "127.0.0.1:2181", d.binaries, "/home/ann/go/bin", d.home, "/home/ann")
+	shown := strings.NewReplacer(d.addr, "127.0.0.1:2181", d.binaries, "/home/ann/go/bin", d.home, "/home/ann", "ZKRECIPES_LOG_LEVEL ", "")
 	return shown.Replace(string(out)), err
 }
 
