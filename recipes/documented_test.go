@@ -115,7 +115,7 @@ var documented = withTheCatalog(map[string]documentation{
 			t.measure("(acquire)", func() (err error) { hold, err = lock.AcquireWrite(t.ctx); return err })
 			t.measure("ask", func() error { return lock.Revoke(t.ctx, hold.Znode()) })
 			t.measure("(forced) 1w 3r 1e", func() error { return lock.RevokeForced(t.ctx, hold.Znode()) })
-			_ = hold.Release(t.ctx) // until then it costs a read each second
+			_ = hold.Release(t.ctx) // otherwise it would read once more when the server deletes the path
 		},
 	},
 	"Priority lock": {

@@ -24,6 +24,10 @@ const (
 	brief = 50 * time.Millisecond
 	// lifetime is the timeout of sessions that must not expire.
 	lifetime = 10 * time.Second
+	// longLifetime is the timeout of plain ZooKeeper sessions, which must not lose their connection
+	// on a busy machine. ClickHouse Keeper then continues no session, and its old versions do not know
+	// the request by which go-zookeeper sets its watches again. A wait for one would not end.
+	longLifetime = time.Minute
 	// shortLifetime is the timeout of sessions that must expire. On a busy machine one can
 	// expire before the test has begun: see openShort.
 	shortLifetime = 500 * time.Millisecond
@@ -67,7 +71,7 @@ func newFixture(t testing.TB, env Env) *fixture {
 func (f *fixture) connect(servers []string) *zk.Conn {
 	f.Helper()
 	connected := make(chan struct{})
-	conn, _, err := zk.Connect(servers, lifetime, zk.WithLogger(quiet{}), zk.WithLogInfo(false),
+	conn, _, err := zk.Connect(servers, longLifetime, zk.WithLogger(quiet{}), zk.WithLogInfo(false),
 		zk.WithEventCallback(func(e zk.Event) {
 			if e.State == zk.StateHasSession && e.Type == zk.EventSession {
 				select {

@@ -119,11 +119,11 @@ func (e *exclusive) leave(recipes.Grant) {
 // grant, and leave before its release.
 func (f *fixture) takeTurns(contenders []line, turns int, enter, leave func(recipes.Grant)) {
 	f.Helper()
-	var all errgroup.Group
+	all, ctx := errgroup.WithContext(f.ctx) // after a failure, a grant may stay unreleased, and the others would wait for it
 	for _, l := range contenders {
 		all.Go(func() error {
 			for range turns {
-				g, err := l.Enter(f.ctx)
+				g, err := l.Enter(ctx)
 				if err != nil {
 					return err
 				}

@@ -229,10 +229,13 @@ func (h *Hold) watchOwn(ctx context.Context) {
 			err = fmt.Errorf("%w with this number: %s", recipes.ErrNoNode, h.Znode())
 		}
 		return watch, err
-	}, func() {
-		h.endYielding()
-		h.Removed()
-	})
+	}, h.gone)
+}
+
+// gone ends the hold because its znode was found deleted.
+func (h *Hold) gone() {
+	h.endYielding()
+	h.Removed()
 }
 
 // watch watches the contender's znode, and reads it unless it is a bare znode.

@@ -2,6 +2,7 @@ package line_test
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"testing"
 	"time"
@@ -47,6 +48,30 @@ func TestIdleHoldsCostNoMoreThanRecorded(t *testing.T) {
 			}
 			if sent > timeouts*idleRequests+1 {
 				t.Errorf("%d holds by %s: %d requests in %d timeouts; recorded are %d in each", tt.holds, tt.strategy, sent, timeouts, idleRequests)
+			}
+		})
+	}
+}
+
+// A hold whose path another client has deleted ends, even if its application does not watch it. It
+// then costs nothing.
+func TestAHoldWithoutItsPathEnds(t *testing.T) {
+	for _, strategy := range []recipes.Strategy{recipes.Handoff, recipes.Predecessor} {
+		zktest.OnVirtualTime(t, func(ctx context.Context, t *testing.T, srv *zkserver.Server, s recipes.Client) {
+			hold := must.Get(must.Get(s.Lock("/l", recipes.LockConfig{Strategy: strategy}))(t).Acquire(ctx))(t)
+			theirs := zktest.Acquire(t, zktest.OpenVirtual(t, srv))
+			time.Sleep(s.Timeout()) // the path was inspected
+			must.Do(t, theirs.Write(ctx, recipes.Delete(hold.Znode(), recipes.AnyVersion), recipes.Delete("/l", recipes.AnyVersion)))
+			time.Sleep(s.Timeout() / 5)
+			if err := hold.Err(); !errors.Is(err, recipes.ErrRemoved) {
+				t.Errorf("%s: %v", strategy, err)
+			}
+			before := must.Get(s.Stats(ctx))(t)
+			time.Sleep(10 * s.Timeout())
+			after := must.Get(s.Stats(ctx))(t)
+			reads, events := after.Reads-before.Reads, after.WatchEvents-before.WatchEvents
+			if syncs := after.ByKind["sync"] - before.ByKind["sync"]; reads+events+syncs > 0 {
+				t.Errorf("%s: %d reads, %d watch events, %d syncs", strategy, reads, events, syncs)
 			}
 		})
 	}

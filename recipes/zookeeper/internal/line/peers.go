@@ -256,7 +256,7 @@ type check struct {
 }
 
 // inspect lists the path if a child was created since the last listing without a third-party
-// contender.
+// contender, or if the path is missing.
 func (c *check) inspect(i *session.Inspection, parent session.Stat) {
 	if clean := c.clean.Load(); clean != nil && *clean == listingOf(parent) {
 		return
@@ -280,6 +280,8 @@ func (c *check) list(ctx context.Context, i *session.Inspection) {
 	switch {
 	case errors.Is(err, recipes.ErrForeign):
 		c.hold.End(fmt.Errorf("%w: %w", recipes.ErrNotHeld, err))
+	case errors.Is(err, recipes.ErrNoNode):
+		c.hold.gone() // its znode was below the path, which was listed after the grant
 	case err == nil && recordable(names):
 		clean := listingOf(parent)
 		c.clean.Store(&clean)

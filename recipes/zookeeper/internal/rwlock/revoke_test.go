@@ -148,3 +148,36 @@ func TestAWriterReadsBeforeItsMarkIsWritten(t *testing.T) {
 		}
 	})
 }
+
+// A hold that was revoked by force costs nothing more, even if its application neither watches nor
+// releases it. The path is then empty. ZooKeeper deletes it, because it is a container. On Keeper, an
+// operator does.
+func TestARevokedHoldCostsNothingUntilItsRelease(t *testing.T) {
+	for _, like := range append(zkserver.Keepers(), zkserver.Release38) {
+		zktest.Bubble(t, func(t *testing.T) {
+			srv, ctx := zkserver.New(zkserver.Config{Like: like}), t.Context()
+			t.Cleanup(func() { srv.Close() })
+			holder, operator := zktest.OpenVirtual(t, srv), zktest.OpenVirtual(t, srv)
+			l := must.Get(holder.SharedLock("/forced", recipes.SharedLockConfig{Revocable: true, Grace: time.Second}))(t)
+			h := must.Get(l.AcquireRead(ctx))(t)
+			time.Sleep(holder.Timeout()) // the path was inspected
+			must.Do(t, must.Get(operator.SharedLock("/forced", recipes.SharedLockConfig{}))(t).RevokeForced(ctx, h.Znode()))
+			must.Do(t, zktest.Acquire(t, operator).Write(ctx, recipes.Delete("/forced", recipes.AnyVersion)))
+			time.Sleep(holder.Timeout()) // the next confirmation ends the hold
+			before := must.Get(holder.Stats(ctx))(t)
+			time.Sleep(10 * holder.Timeout())
+			after := must.Get(holder.Stats(ctx))(t)
+			for kind, n := range after.ByKind {
+				if n -= before.ByKind[kind]; n > 0 && kind != "ping" {
+					t.Errorf("%v: %d requests %s", like, n, kind)
+				}
+			}
+			if n := after.WatchEvents - before.WatchEvents; n > 0 {
+				t.Errorf("%v: %d watch events", like, n)
+			}
+			if err := h.Release(ctx); !errors.Is(err, recipes.ErrRemoved) {
+				t.Errorf("%v: released with %v", like, err)
+			}
+		})
+	}
+}

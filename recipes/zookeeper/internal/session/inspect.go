@@ -24,6 +24,9 @@ type Inspection struct {
 // sends nothing. Call Stop when the hold ends. One goroutine of the session makes all calls of check.
 // check must not block, and may still be called once after Stop.
 //
+// A missing path has the zero record. It cannot be watched, so it is read with each confirmation. The
+// hold there has lost its znode, so check should end it.
+//
 // With a confirmation, the session first sets a watch on the children, and then reads the record. So
 // each change is in the record, or fires the watch. The watch fires once, and the path is then due
 // again. So a path costs at most one read, one event and its share in a request for watches for each
@@ -194,8 +197,7 @@ func (r *reading) answered() <-chan struct{} {
 
 func (r *reading) settled() bool { return r != nil && (r.batch == nil || r.batch.Settled()) }
 
-// report passes the records to the inspections. What was not answered is due again. It skips a
-// missing path, which has no contenders.
+// report passes the records to the inspections. What was not answered is due again.
 func (is *inspections) report(r *reading) {
 	var replies []conn.Reply
 	if Happened(r.answered()) {
@@ -206,7 +208,7 @@ func (is *inspections) report(r *reading) {
 		err := error(nil)
 		if replies != nil {
 			var stat Stat
-			if stat, err = r.stat(replies, n); err == nil {
+			if stat, err = r.stat(replies, n); err == nil || errors.Is(err, recipes.ErrNoNode) {
 				for _, i := range is.of(p) {
 					i.check(i, stat)
 				}
