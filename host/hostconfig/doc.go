@@ -40,7 +40,7 @@
 //	  checksum      = "9f86d081..."         # SHA-256; ZKRECIPES_PLUGIN_CHECKSUM
 //	  args          = []
 //	  env           = ["GODEBUG=netdns=go", "KRB5_CONFIG"] # NAME=value, or the host's NAME
-//	  start_timeout = "10s"
+//	  start_timeout = "1m"
 //	}
 //
 // Only the servers are required. Unknown names, incomplete blocks and invalid variables are

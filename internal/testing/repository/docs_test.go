@@ -186,3 +186,43 @@ func TestMistakesInBlocksAreFound(t *testing.T) {
 		t.Errorf("%+v, %v", found, err)
 	}
 }
+
+// docs/tool.md lists each event that the tool writes, and no other.
+func TestEventsOfTheToolAreListed(t *testing.T) {
+	page, err := os.ReadFile("docs/tool.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	_, section, _ := strings.Cut(string(page), "\n## Events\n")
+	section, _, _ = strings.Cut(section, "\n## ")
+	var listed []string
+	for _, row := range regexp.MustCompile("(?m)^\\| (`[^|]*) \\|").FindAllStringSubmatch(section, -1) {
+		for _, name := range regexp.MustCompile("`([a-z-]+)`").FindAllStringSubmatch(row[1], -1) {
+			listed = append(listed, name[1])
+		}
+	}
+	var source strings.Builder
+	for _, dir := range []string{"cmd/zkrecipes/internal/run", "cmd/zkrecipes/internal/verb"} {
+		files, err := filepath.Glob(dir + "/*.go")
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, file := range files {
+			if content, err := os.ReadFile(file); err != nil {
+				t.Fatal(err)
+			} else if !strings.HasSuffix(file, "_test.go") {
+				source.Write(content)
+			}
+		}
+	}
+	for _, name := range listed[1:] { // the first is the column's
+		if !strings.Contains(source.String(), `"`+name+`"`) {
+			t.Errorf("the tool writes no event %s", name)
+		}
+	}
+	for _, name := range regexp.MustCompile(`\bEvent: +"([a-z-]+)"|\breport\("([a-z]+)"|\bwhat, text :?= "([a-z]+)"|\bwhy, text = "([a-z]+)"`).FindAllStringSubmatch(source.String(), -1) {
+		if name := strings.Join(name[1:], ""); !slices.Contains(listed, name) {
+			t.Errorf("the page does not list the event %s", name)
+		}
+	}
+}

@@ -8,6 +8,7 @@ import (
 	"os"
 	"path/filepath"
 	"regexp"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -42,8 +43,9 @@ func TestTimelinesAreDrawnAsTheyWere(t *testing.T) {
 	for i, name := range []string{"grants", "waits", "handoffs"} {
 		f := figures[i]
 		svg := render(t, func(w io.Writer) error { return report.SVG(w, f) })
-		if name != "handoffs" { // docs/benchmark.md shows these
+		if name != "handoffs" {
 			golden(t, filepath.Join("..", results, "timeline", name+".svg"), svg)
+			shown(t, "../testdata/results/timeline/"+name+".svg", f.Alternative())
 		}
 		if f.Name != "timeline-1-"+name {
 			t.Errorf("figure %d is %s; want %s", i, f.Name, name)
@@ -54,6 +56,23 @@ func TestTimelinesAreDrawnAsTheyWere(t *testing.T) {
 				t.Errorf("%s does not show that the %s: %s", f.Name, fault, f.Alternative())
 			}
 		}
+	}
+}
+
+// shown checks the alternative text of an image of docs/benchmark.md.
+func shown(t *testing.T, image, alternative string) {
+	t.Helper()
+	page := filepath.Join("..", "..", "..", "..", "docs", "benchmark.md")
+	content := must.Get(os.ReadFile(page))(t)
+	found := regexp.MustCompile(`!\[([^]]*)\]\(` + regexp.QuoteMeta(image) + `\)`).FindSubmatchIndex(content)
+	switch {
+	case found == nil:
+		t.Errorf("the page does not show %s", image)
+	case *update:
+		content = slices.Concat(content[:found[2]], []byte(alternative), content[found[3]:])
+		must.Do(t, os.WriteFile(page, content, 0o644))
+	case string(content[found[2]:found[3]]) != alternative:
+		t.Errorf("the page says %q about %s; want %q", content[found[2]:found[3]], image, alternative)
 	}
 }
 

@@ -126,10 +126,7 @@ func (t *Tool) Line(value any, text string) error {
 	return err
 }
 
-// Event is an event of a hold, a delivery or a wait, in JSON. Its field Event is acquired,
-// lost, asked, killed, exited, released, waiting, again, left, unreleased, unacknowledged,
-// unclosed, reconnecting, reconnected or status. In queue work it is acknowledged, returned,
-// unreturned or dead.
+// Event is an event of a hold, a delivery or a wait, in JSON. docs/tool.md lists them.
 type Event struct {
 	Event   string   `json:"event"`
 	Path    string   `json:"path,omitempty"`
