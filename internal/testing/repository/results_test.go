@@ -175,6 +175,10 @@ func (r *results) make(what []string) (string, error) {
 		if v := r.median(figure{workload: "WaitingSessions", unit: what[1]}); v > 0 {
 			return fmt.Sprintf("%.0f KiB", v), nil
 		}
+	case what[0] == "holds" && len(what) == 2: // of a session, beside go-zookeeper
+		if each := r.ratios(figure{"1", "idle", r.contenders("1", "idle")[0], "handoff", what[1]}, "go-zookeeper"); len(each) > 0 {
+			return fmt.Sprintf("%.1f", median(each)), nil
+		}
 	case what[0] == "used" && len(what) == 2: // processor time of a lock acquired and released on a real server
 		if v := r.median(figure{workload: "OverALibrary", who: what[1], unit: "cpu-sec/op"}); v > 0 {
 			return micro(v), nil
@@ -189,7 +193,7 @@ func (r *results) make(what []string) (string, error) {
 		}
 	case what[0] == "ratios" && len(what) == 5: // of all numbers of contenders: servers, workload, a, b
 		if all := r.medians(what[1], what[2], what[3], what[4]); len(all) > 0 {
-			return fmt.Sprintf("%.2g to %.2g", slices.Min(all), slices.Max(all)), nil
+			return fmt.Sprintf("%.1f to %.1f", slices.Min(all), slices.Max(all)), nil
 		}
 	}
 	return "", fmt.Errorf("no such figure")
