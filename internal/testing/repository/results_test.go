@@ -152,7 +152,7 @@ func (r *results) make(what []string) (string, error) {
 	case name == "recorded":
 		return r.recorded + "\n", nil
 	case name == "readme":
-		return r.readme(), nil
+		return r.recorded + "\n\n" + r.readme(), nil
 	case name == "locks":
 		return r.locks(), nil
 	case name == "drains":
