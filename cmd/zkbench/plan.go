@@ -6,6 +6,7 @@ import (
 	"errors"
 	"flag"
 	"fmt"
+	"regexp"
 	"slices"
 	"strconv"
 	"strings"
@@ -239,6 +240,9 @@ type fitted struct {
 	hold      time.Duration
 }
 
+// connectString matches the -servers of records, unless they are "none" or need quotes in a shell.
+var connectString = regexp.MustCompile(`^[\w.,:/\[\]-]*:[\w.,:/\[\]-]*$`)
+
 // places groups models that can be compared: of the same servers, workload, transport and hold.
 func places(models []fitted) [][]fitted {
 	return alike(models, func(m fitted) string {
@@ -259,11 +263,15 @@ func alike(models []fitted, key func(fitted) string) (groups [][]fitted) {
 	return groups
 }
 
+// sweepCommand returns the command that makes the missing records, on the same servers unless
+// where says otherwise.
 func sweepCommand(m fitted, where string) string {
 	switch {
 	case where != "":
 	case m.embedded:
 		where = "-embedded"
+	case connectString.MatchString(m.details["-servers"]):
+		where = "-servers " + m.details["-servers"]
 	default:
 		where = fmt.Sprintf("-ensemble %d", max(1, m.servers))
 	}

@@ -77,7 +77,7 @@ func readSamples(files []string) (all []traffic.Sample, err error) {
 		}
 		s := traffic.Sample{Figures: servers.ParseMntr(string(text))}
 		if _, ok := s.Figures["packets_received"]; !ok || !strings.Contains(string(text), "zk_packets_received\t") {
-			return nil, exit.Usage(fmt.Errorf("%s: it is no reply to mntr: it has no zk_packets_received", file))
+			return nil, exit.Usage(fmt.Errorf("%s: it is no reply to mntr: it has no zk_packets_received; servers reply if 4lw.commands.whitelist contains mntr", file))
 		}
 		dir, name := filepath.Split(file)
 		if at := inName.FindStringSubmatchIndex(name); at != nil {

@@ -240,7 +240,7 @@ func TestABadAuditOpensNoSession(t *testing.T) {
 		"-growth needs -from-audit":                  {"plan", "-growth", "2", empty},
 		"-growth 0: more than 0":                     {"plan", "-growth", "0", "-from-audit", empty},
 		"-from-audit reads no records; give replies": {"plan", "-from-audit", empty, empty},
-		"empty: it is no reply to mntr":              {"plan", "-from-audit", madeAudit(t, "lock", 2), "-from-mntr", empty},
+		"servers reply if 4lw.commands.whitelist":    {"plan", "-from-audit", madeAudit(t, "lock", 2), "-from-mntr", empty},
 	} {
 		sessions := 0
 		code, stdout, stderr := zkbench(t.Context(), func(context.Context, recipes.SessionConfig) (recipes.Client, error) {

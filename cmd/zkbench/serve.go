@@ -79,7 +79,7 @@ func (c command) serveVerb(ctx context.Context, args []string) (err error) {
 	} else {
 		listener, err := net.Listen("tcp", cmp.Or(*listen, "127.0.0.1:0"))
 		if err != nil {
-			return fmt.Errorf("start the embedded server: %w", err)
+			return fmt.Errorf("start the embedded server: %w; -listen takes another address, and port 0 a free port", err)
 		}
 		addrs = []string{listener.Addr().String()}
 		s := zkserver.New(zkserver.Config{Like: like})

@@ -46,9 +46,12 @@ func TestCombinationThatIsNeverValidIsLeftOut(t *testing.T) {
 // The command that a plan names is valid, and records the same combination.
 func TestMissingRecordsAreNamedByTheirCommand(t *testing.T) {
 	cycles := &plan.Model{Workload: load.Cycle}
+	details := func(servers string) map[string]string { return map[string]string{"-servers": servers} }
 	for want, m := range map[string]fitted{
+		"-servers zk1:2181,zk2:2181/app -recipe lock -workload cycle -contenders":  {Model: cycles, servers: 2, details: details("zk1:2181,zk2:2181/app")},
+		"-ensemble 3 -recipe lock -workload drain -contenders":                     {Model: new(plan.Model), servers: 3, details: details("none")},
+		"-ensemble 3 -recipe lock -workload cycle -contenders":                     {Model: cycles, servers: 3, details: details("zk1:2181; x")},
 		"-ensemble 1 -recipe lock -workload drain -contenders":                     {Model: new(plan.Model)},
-		"-ensemble 3 -recipe lock -workload cycle -contenders":                     {Model: cycles, servers: 3},
 		"-embedded -recipe lock -workload cycle -hold 5ms -via plugin -contenders": {Model: cycles, servers: 1, embedded: true, hold: 5 * time.Millisecond, transport: transport.Plugin},
 		"-ensemble 1 -recipe lock -workload cycle -contenders":                     {Model: cycles, servers: 1, transport: transport.Direct},
 	} {

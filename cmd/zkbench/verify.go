@@ -61,7 +61,7 @@ func (c command) verifyVerb(ctx context.Context, args []string) error {
 	}
 	switch {
 	case f.NArg() == 0:
-		return exit.Usage(fmt.Errorf("no command to check"))
+		return exit.Usage(fmt.Errorf("no command to check; give a plugin, such as zkbench verify ./zkrecipes-plugin, or -host and a host"))
 	case o.Limit <= 0 || o.Parallel < 1:
 		return exit.Usage(fmt.Errorf("-limit and -parallel must be positive"))
 	case *host && *servers != "":
