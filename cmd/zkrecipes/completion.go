@@ -137,7 +137,7 @@ func installCompletion(t *verb.Tool, undo bool) int {
 	}
 	all := installations(home, self)
 	if len(all) == 0 {
-		return misused(t, "%s has no file of bash, zsh or fish; zkrecipes completion prints a script", home)
+		return misused(t, "%s has no file of bash, zsh or fish, such as .bashrc; create it, or use the script of zkrecipes completion", home)
 	}
 	for _, i := range all {
 		done, err := i.apply(undo)

@@ -62,7 +62,7 @@ func (v *initVerb) Run(_ context.Context, t *verb.Tool) error {
 	}
 	f, err := os.OpenFile(path, os.O_WRONLY|os.O_CREATE|os.O_EXCL, 0o600)
 	if errors.Is(err, fs.ErrExist) {
-		return exit.With(exit.Refused, "%w", err)
+		return exit.With(exit.Refused, "%w; edit it, or write another one with -config FILE", err)
 	}
 	if err != nil {
 		return err

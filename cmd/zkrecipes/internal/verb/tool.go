@@ -126,6 +126,9 @@ func (c *connection) start(ctx context.Context) (err error) {
 		return err
 	}
 	p, err := c.Launch(ctx, c.cfg.Plugin)
+	if errors.Is(err, host.ErrChecksum) {
+		err = fmt.Errorf("%w; run zkrecipes doctor for advice", err)
+	}
 	if err != nil {
 		return exit.OwnError{Err: err}
 	}
