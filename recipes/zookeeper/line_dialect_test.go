@@ -183,12 +183,14 @@ func TestThePathOfKazoosContendersStays(t *testing.T) {
 	}
 }
 
-// releaseBeside releases a hold beside a third party. An inspection of the path may have ended it
-// before.
-func releaseBeside(s *zktest.Scene, hold recipes.Grant) {
-	if err := hold.(recipes.Hold).Release(s.Ctx); err != nil && !errors.Is(err, recipes.ErrForeign) {
+// releaseBeside releases a hold beside a third party, and reports whether an inspection of the path
+// had found it and ended the hold before.
+func releaseBeside(s *zktest.Scene, hold recipes.Grant) (found bool) {
+	err := hold.(recipes.Hold).Release(s.Ctx)
+	if found = errors.Is(err, recipes.ErrForeign); err != nil && !found {
 		s.Fatal(err)
 	}
+	return found
 }
 
 // A contender of ours that joins behind a third-party contender fails and leaves. The waiter
@@ -203,8 +205,9 @@ func TestAThirdPartyInTheMiddleIsFound(t *testing.T) {
 				s.Fatalf("joining behind it: %v", err)
 			}
 		}
-		releaseBeside(s, hold)
-		if err := s.Lost(s.Hold(waiter)); !errors.Is(err, recipes.ErrForeign) || !errors.Is(err, recipes.ErrNotHeld) {
+		if releaseBeside(s, hold) { // on a slow machine; it is no handoff, so the waiter lists
+			s.Is(s.Failure(waiter), recipes.ErrForeign)
+		} else if err := s.Lost(s.Hold(waiter)); !errors.Is(err, recipes.ErrForeign) || !errors.Is(err, recipes.ErrNotHeld) {
 			s.Fatalf("got %v, want ErrForeign", err)
 		}
 		s.Alone(theirs)
