@@ -145,32 +145,20 @@ func (r *results) add(f figure, round string, value float64) {
 	r.figures[f][n] = value
 }
 
+var tables = map[string]func(*results) string{
+	"recorded": func(r *results) string { return r.recorded + "\n" },
+	"readme":   func(r *results) string { return r.recorded + "\n\n" + r.readme() },
+	"locks":    (*results).locks, "drains": (*results).drains, "recipes": (*results).recipes, "holds": (*results).holds,
+	"plugin": (*results).plugin, "transports": (*results).transports, "calls": (*results).calls, "start": (*results).start,
+	"timeline": (*results).timeline,
+}
+
 // make returns what a comment asks for.
 func (r *results) make(what []string) (string, error) {
-	name := strings.Join(what, " ")
+	if table := tables[what[0]]; table != nil && len(what) == 1 {
+		return table(r), nil
+	}
 	switch {
-	case name == "recorded":
-		return r.recorded + "\n", nil
-	case name == "readme":
-		return r.recorded + "\n\n" + r.readme(), nil
-	case name == "locks":
-		return r.locks(), nil
-	case name == "drains":
-		return r.drains(), nil
-	case name == "recipes":
-		return r.recipes(), nil
-	case name == "holds":
-		return r.holds(), nil
-	case name == "plugin":
-		return r.plugin(), nil
-	case name == "transports":
-		return r.transports(), nil
-	case name == "calls":
-		return r.calls(), nil
-	case name == "start":
-		return r.start(), nil
-	case name == "timeline":
-		return r.timeline(), nil
 	case what[0] == "memory" && len(what) == 2: // of a session that waits
 		if v := r.median(figure{workload: "WaitingSessions", unit: what[1]}); v > 0 {
 			return fmt.Sprintf("%.0f KiB", v), nil
