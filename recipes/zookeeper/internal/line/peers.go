@@ -274,14 +274,16 @@ func (c *check) list(ctx context.Context, i *session.Inspection) {
 	defer c.listing.Store(false)
 	l := c.line
 	names, parent, err := l.Session.List(ctx, l.Path)
+	if errors.Is(err, recipes.ErrNoNode) {
+		c.hold.gone() // its znode was below the path, which was listed after the grant
+		return
+	}
 	if err == nil {
 		err = l.otherLibrarys(ctx, names)
 	}
 	switch {
 	case errors.Is(err, recipes.ErrForeign):
 		c.hold.End(fmt.Errorf("%w: %w", recipes.ErrNotHeld, err))
-	case errors.Is(err, recipes.ErrNoNode):
-		c.hold.gone() // its znode was below the path, which was listed after the grant
 	case err == nil && recordable(names):
 		clean := listingOf(parent)
 		c.clean.Store(&clean)
