@@ -197,6 +197,4 @@ def main(executable, server, path):
 
 
 if __name__ == "__main__":
-    if len(sys.argv) != 4:
-        sys.exit("usage: python3 host.py PLUGIN HOST:PORT PATH")
     main(*sys.argv[1:])
