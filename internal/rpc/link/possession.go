@@ -15,7 +15,8 @@ import (
 const atOnce = 32
 
 // resumePossessions makes the plugin of a generation resume the session's possessions, and
-// then serve the session. A possession that is not resumed is lost; its owner is notified
+// then serve the session. It first waits until it is known which connection carries calls: until
+// then each waiting call would cost a gRPC stream. A possession that is not resumed is lost; its owner is notified
 // before DropRest deletes the znode. resumePossessions gives up when the generation ends: the
 // next one resumes the same possessions.
 func (s *Session) resumePossessions(gen *generation) {
@@ -23,6 +24,11 @@ func (s *Session) resumePossessions(gen *generation) {
 	ctx, cancel := context.WithCancel(s.over)
 	defer cancel()
 	defer context.AfterFunc(gen.over, cancel)()
+	select {
+	case <-gen.calls.Settled():
+	case <-ctx.Done():
+		return
+	}
 	if !s.resumeAll(ctx, gen) {
 		return
 	}

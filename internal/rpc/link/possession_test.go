@@ -3,11 +3,13 @@ package link
 import (
 	"context"
 	"errors"
+	"net"
 	"testing"
 	"testing/synctest"
 
 	"google.golang.org/grpc"
 
+	"github.com/zkrecipes/zkrecipes/internal/rpc/carry"
 	"github.com/zkrecipes/zkrecipes/internal/rpc/wire"
 	"github.com/zkrecipes/zkrecipes/internal/testing/must"
 	pb "github.com/zkrecipes/zkrecipes/plugin/proto/zkrecipes/v1"
@@ -32,6 +34,32 @@ func TestAPluginThatHasEndedDoesNotBeginToServe(t *testing.T) {
 	if s.serving.Load() != last {
 		t.Error("the next one does not serve")
 	}
+}
+
+// A call that is sent before it is known which connection carries calls keeps a gRPC stream, and
+// its memory, for as long as it waits.
+func TestTheNextPluginServesOnceItsCallsHaveAConnection(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s, generationOf := resumable(t)
+		known, asked := make(chan struct{}), false
+		next := generationOf()
+		next.calls, _ = carry.New(nil, func(context.Context) (net.Conn, error) {
+			<-known
+			return nil, recipes.ErrUnsupported
+		}).Start()
+		go next.calls.Run(t.Context())
+		s.client.sessions = drops{ends: func() { asked = true; next.stop() }}
+		go s.resumePossessions(next)
+		synctest.Wait()
+		if asked {
+			t.Error("it was called before")
+		}
+		close(known)
+		synctest.Wait()
+		if !asked {
+			t.Error("it was not called afterwards")
+		}
+	})
 }
 
 // drops answers DropRest like a plugin that ends during the call, or does not answer.

@@ -177,7 +177,7 @@ func resumable(t *testing.T) (*Session, func() *generation) {
 	t.Cleanup(c.Close)
 	p := c.Connect(nil, nil, func(context.Context) bool { return true })
 	opened := &pb.Opened{Ticket: []byte("ticket"), Timeout: durationpb.New(time.Hour), State: pb.State_STATE_CONNECTED}
-	of := func() *generation { return newGeneration(p, nil, func() {}, nil, opened) }
+	of := func() *generation { return newGeneration(p, nil, func() {}, p.callConnection(), opened) }
 	s := newSession(c, recipes.SessionConfig{}, of(), opened)
 	s.latest().stream = scriptedStream{s: s, echoes: true}
 	return s, of
