@@ -91,7 +91,10 @@ func upgradesUnderLoad(t *testing.T, servers []string) {
 		l.writes.Load(), l.turns.Load(), l.sessions.Load(), l.listings.Load(), l.unknown.Load())
 
 	// With LoseSessions, an upgrade to a plugin that cannot resume ends the sessions.
-	must.Report(t, s.Upgrade(life, host.UpgradeConfig{Plugin: config(t, "older plugin"), LoseSessions: true}))
+	err := s.Upgrade(life, host.UpgradeConfig{Plugin: config(t, "older plugin"), LoseSessions: true})
+	if !errors.Is(err, recipes.ErrUnknownOutcome) { // a busy server confirms too late that they are closed
+		must.Report(t, err)
+	}
 	closes(t, "Done", ours.Done())
 	must.Report(t, errors.Join(rival.Close(life), s.Close(life)))
 	stacks := make([]byte, 1<<20)
