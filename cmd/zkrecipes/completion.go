@@ -20,6 +20,7 @@ import (
 
 var completion = verb.Verb{
 	Name: "completion", Usage: "[flags] bash|zsh|fish", New: verb.New[completionVerb],
+	Uses:     []string{"format"},
 	Synopsis: "Print a script that completes verbs, flags and paths",
 	Help: `Prints a script with which bash, zsh or fish completes verbs, flags and paths. The
 script runs the zkrecipes that is in PATH.

@@ -30,6 +30,7 @@ import (
 
 var auditing = verb.Verb{
 	Name: "audit", Usage: "[flags] PATH LOG...", New: verb.New[auditVerb],
+	Uses:     []string{"format", "timeout"},
 	Synopsis: "Check the grants in a server's transaction logs",
 	Help: `Rebuilds the wait queues at and below PATH from the files of one ZooKeeper server, and
 checks every grant. It connects to nothing.

@@ -20,6 +20,7 @@ import (
 
 var initialize = verb.Verb{
 	Name: "init", Usage: "[flags]", New: verb.New[initVerb],
+	Uses:     []string{"format", "config", "servers", "chroot"},
 	Synopsis: "Write a first configuration file",
 	Help: `Writes a configuration file with the servers, the checksum of the plugin, and comments.
 It never overwrites a file.

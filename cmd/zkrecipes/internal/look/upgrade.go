@@ -16,6 +16,7 @@ import (
 
 var upgradePlugin = verb.Verb{
 	Name: "upgrade-plugin", Usage: "[flags] PID...", New: verb.New[upgradeVerb],
+	Uses:     []string{"format"},
 	Synopsis: "Replace the plugin of running zkrecipes processes",
 	Help: `Makes running zkrecipes processes replace their plugin by the one that is installed now.
 They keep their locks with the same tokens, and their commands keep running.
@@ -25,7 +26,7 @@ They keep their locks with the same tokens, and their commands keep running.
 
 First install the new plugin, by renaming it over the old one. Each process reads its own
 configuration again, from its own file and variables, so a checksum there must already be
-that of the new plugin. -config, -servers and the like have no effect here.
+that of the new plugin.
 
 PID is a zkrecipes that waits or runs a command. -all means all of them, one after the
 other. They must run as the user of this command, with the same $XDG_RUNTIME_DIR or

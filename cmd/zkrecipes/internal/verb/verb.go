@@ -42,6 +42,10 @@ type Verb struct {
 	Help string
 	New  func() Action
 
+	// Uses names the flags of all verbs that this one has, for a verb that does not connect to
+	// ZooKeeper. nil is all: a flag that a verb ignores must not be accepted.
+	Uses []string
+
 	Otherwise int // the exit code of an error without one; 0 is exit.Failed
 	// ExitCodeOnly means that the verb runs with a closed stdout too, except with -format=json.
 	// As text it writes no result, or one that callers often drop, such as the name of an
@@ -79,16 +83,26 @@ type Command struct {
 	where
 }
 
-// FlagSet defines the verb's flags and the flags of all verbs.
+// FlagSet defines the verb's flags, and those of all verbs that it uses.
 func (c *Command) FlagSet() *flag.FlagSet {
 	f := flag.NewFlagSet("", flag.ContinueOnError)
 	f.SetOutput(io.Discard)
+	c.Flags(f)
+	c.shared().VisitAll(func(s *flag.Flag) {
+		if f.Lookup(s.Name) == nil && (c.Uses == nil || slices.Contains(c.Uses, s.Name)) {
+			f.Var(s.Value, s.Name, s.Usage)
+		}
+	})
+	return f
+}
+
+// shared returns the flags of all verbs. They get their defaults even if the verb does not use
+// them.
+func (c *Command) shared() *flag.FlagSet {
+	f := flag.NewFlagSet("", flag.ContinueOnError)
 	f.StringVar(&c.format, "format", formatText, helptext.Common("text or json: the `form` of zkrecipes's own output"))
 	c.where.flags(f)
-	c.Flags(f)
-	if f.Lookup("timeout") == nil {
-		DurationVar(f, &c.timeout, "timeout", 0, helptext.Common("give up or stop watching after this `duration`, including the time to connect; 0: no\nlimit"))
-	}
+	DurationVar(f, &c.timeout, "timeout", 0, helptext.Common("give up or stop watching after this `duration`, including the time to connect; 0: no\nlimit"))
 	return f
 }
 
