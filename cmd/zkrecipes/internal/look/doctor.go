@@ -139,7 +139,7 @@ func (v *doctorVerb) examine(whole context.Context, t *verb.Tool) {
 		v.found("configuration", fail, "correct it; zkrecipes reads the file in ZKRECIPES_CONFIG, or ~/.zkrecipes.d/config.hcl", "%v", err)
 		return
 	}
-	v.configuration(cfg)
+	v.configuration(cfg, t.Sources(cfg))
 	if !v.plugin(&cfg.Plugin, t.Config()) {
 		return
 	}
@@ -167,10 +167,10 @@ func (v *doctorVerb) examine(whole context.Context, t *verb.Tool) {
 	}
 }
 
-func (v *doctorVerb) configuration(cfg hostconfig.Config) {
+func (v *doctorVerb) configuration(cfg hostconfig.Config, overrides []string) {
 	from := cmp.Or(cfg.File, "no file")
-	if len(cfg.Variables) > 0 {
-		from = fmt.Sprintf("%s and %v", from, cfg.Variables)
+	if len(overrides) > 0 {
+		from = fmt.Sprintf("%s and %v", from, overrides)
 	}
 	v.found("configuration", fine, "", "from %s", from)
 	if zk := cfg.ZooKeeper; (zk.Digest != nil || zk.SASL != nil) && len(zk.ACL) == 0 {

@@ -1,10 +1,12 @@
 package verb
 
 import (
+	"cmp"
 	"errors"
 	"flag"
 	"fmt"
 	"os"
+	"slices"
 	"strconv"
 	"strings"
 	"time"
@@ -104,6 +106,8 @@ type where struct {
 	servers, chroot string
 	sessionTimeout  time.Duration
 	connectTimeout  time.Duration // of verbs that do not wait for servers
+
+	flagOf map[string]string // by the variable that apply has set from it
 }
 
 func (w *where) flags(f *flag.FlagSet) {
@@ -118,11 +122,7 @@ func (w *where) apply(given *flag.FlagSet) (err error) {
 	if w.connectTimeout == 0 {
 		return errors.New("-connect-timeout must be positive")
 	}
-	set := func(variable, value string) {
-		if err == nil {
-			err = os.Setenv(variable, value)
-		}
-	}
+	w.flagOf = map[string]string{}
 	given.Visit(func(f *flag.Flag) {
 		cfg := recipes.SessionConfig{Servers: []string{"localhost"}}
 		var wrong error
@@ -138,6 +138,12 @@ func (w *where) apply(given *flag.FlagSet) (err error) {
 		}
 		if wrong == nil {
 			cfg, wrong = cfg.Normalize()
+		}
+		set := func(variable, value string) {
+			if err == nil {
+				err = os.Setenv(variable, value)
+				w.flagOf[variable] = "-" + f.Name
+			}
 		}
 		value := f.Value.String()
 		switch {
@@ -159,6 +165,11 @@ func (w *where) apply(given *flag.FlagSet) (err error) {
 		}
 	})
 	return err
+}
+
+// sources replaces the variables that flags have set by these flags, each of them once.
+func (w *where) sources(variables []string) []string {
+	return slices.Compact(List(variables, func(v string) string { return cmp.Or(w.flagOf[v], v) }))
 }
 
 // DialectFlag defines -dialect.

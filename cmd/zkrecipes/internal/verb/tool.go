@@ -48,6 +48,10 @@ func NewTool(stdout, stderr io.Writer) *Tool {
 // Config is the file of -config, or "".
 func (t *Tool) Config() string { return t.config }
 
+// Sources returns where the values of the configuration that its file does not give come from:
+// flags, and variables.
+func (t *Tool) Sources(cfg hostconfig.Config) []string { return t.sources(cfg.Variables) }
+
 // Load reads the configuration.
 func (t *Tool) Load() (hostconfig.Config, error) {
 	cfg, err := hostconfig.Load(t.config)
