@@ -263,18 +263,33 @@ func alike(models []fitted, key func(fitted) string) (groups [][]fitted) {
 	return groups
 }
 
+// unfitted is a model without trials, on the servers of the first run.
+func unfitted(runs []record.Run) fitted {
+	env := runs[0].Environment
+	return fitted{Model: new(plan.Model), details: env.Details, servers: env.Server.Servers, embedded: env.Server.Mode == "embedded"}
+}
+
+// drain is a model of -workload drain without a hold, on the same servers.
+func (m fitted) drain() fitted {
+	m.Model, m.hold = new(plan.Model), 0
+	return m
+}
+
+// where returns the flags for the same servers.
+func (m fitted) where() string {
+	switch {
+	case m.embedded:
+		return "-embedded"
+	case connectString.MatchString(m.details["-servers"]):
+		return "-servers " + m.details["-servers"]
+	}
+	return fmt.Sprintf("-ensemble %d", max(1, m.servers))
+}
+
 // sweepCommand returns the command that makes the missing records, on the same servers unless
 // where says otherwise.
 func sweepCommand(m fitted, where string) string {
-	switch {
-	case where != "":
-	case m.embedded:
-		where = "-embedded"
-	case connectString.MatchString(m.details["-servers"]):
-		where = "-servers " + m.details["-servers"]
-	default:
-		where = fmt.Sprintf("-ensemble %d", max(1, m.servers))
-	}
+	where = cmp.Or(where, m.where())
 	kind := string(cmp.Or(m.Workload, load.Drain))
 	if m.hold > 0 {
 		kind += fmt.Sprintf(" -hold %v", m.hold)
@@ -312,7 +327,7 @@ func fitModels(runs []record.Run, seed uint64) (models []fitted, skipped []error
 	}
 	if len(models)+len(skipped) == 0 {
 		skipped = append(skipped, fmt.Errorf("no trials of -workload drain or cycle in the records; make them with: %s",
-			sweepCommand(fitted{Model: new(plan.Model)}, "")))
+			sweepCommand(unfitted(runs), "")))
 	}
 	return models, skipped
 }

@@ -208,7 +208,7 @@ func (s planSettings) answerOneLock(w io.Writer, models []fitted) bool {
 			s.lineRate, s.hold, 100*busy.Share, wait(busy.P50), wait(busy.P99), m.Name)
 	}
 	if !answered {
-		fmt.Fprintf(w, "one lock: refused: %v; make them with: %s\n", plan.ErrNotDrain, sweepCommand(fitted{Model: new(plan.Model)}, ""))
+		fmt.Fprintf(w, "one lock: refused: %v; make them with: %s\n", plan.ErrNotDrain, sweepCommand(models[0].drain(), ""))
 	}
 	return answered
 }
@@ -305,8 +305,8 @@ func (s planSettings) answerLines(w io.Writer, runs []record.Run) bool {
 		return fmt.Sprintf("%s each, %s", english.Count(r.Contenders, "contender"), report.Title(r, run.Environment.Server)+machine(run, r))
 	})
 	if len(groups) == 0 {
-		fmt.Fprintln(w, "independent lines: refused: no valid trials of -workload many in the records; make them with: "+
-			"zkbench run -ensemble 3 -workload many -recipe lock -contenders 5 -lines 20 -record many20.jsonl")
+		fmt.Fprintf(w, "independent lines: refused: no valid trials of -workload many in the records; make them with: "+
+			"zkbench run %s -workload many -recipe lock -contenders 5 -lines 20 -record many20.jsonl\n", unfitted(runs).where())
 		return false
 	}
 	for _, g := range groups {

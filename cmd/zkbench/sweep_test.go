@@ -95,6 +95,22 @@ func TestPlanAnswersWithTheMedianTrial(t *testing.T) {
 	}
 }
 
+// The command for records of independent lines has the servers of the records that there are.
+func TestMissingLinesAreRecordedOnTheSameServers(t *testing.T) {
+	for want, env := range map[string]record.Environment{
+		"zkbench run -servers zk1:2181,zk2:2181/app -workload many": {
+			Server: record.Server{Servers: 2, Mode: "ensemble"}, Details: map[string]string{"-servers": "zk1:2181,zk2:2181/app"},
+		},
+		"zkbench run -ensemble 3 -workload many": {Server: record.Server{Servers: 3, Mode: "ensemble"}, Details: map[string]string{"-servers": "none"}},
+		"zkbench run -embedded -workload many":   {Server: record.Server{Servers: 1, Mode: "embedded"}},
+	} {
+		var out strings.Builder
+		if (planSettings{lineRate: 10}).answerLines(&out, []record.Run{{Environment: env}}) || !strings.Contains(out.String(), want) {
+			t.Errorf("no %q in\n%s", want, out.String())
+		}
+	}
+}
+
 func TestCeilingEstimatesLongLines(t *testing.T) {
 	trial := func(s recipes.Strategy, n int, took time.Duration) record.Record {
 		r := record.Record{Recipe: load.Lock, Workload: load.Drain, Strategy: s, Contenders: n, Transport: "direct"}
