@@ -40,11 +40,11 @@ func (c command) experiment(ctx context.Context, s settings, args []string) (err
 	if err != nil {
 		return err
 	}
-	known, err := newHistory(former, srv.About, s.limit)
+	env := environment(ctx, srv, args)
+	known, err := newHistory(former, env, s.limit)
 	if err != nil {
 		return err
 	}
-	env := environment(ctx, srv, args)
 	for _, name := range conditions {
 		env.Details[name] = s.condition(name)
 	}

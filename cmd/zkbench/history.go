@@ -11,6 +11,7 @@ import (
 	"github.com/zkrecipes/zkrecipes/bench/record"
 	"github.com/zkrecipes/zkrecipes/cmd/zkbench/internal/exit"
 	"github.com/zkrecipes/zkrecipes/cmd/zkbench/internal/report"
+	"github.com/zkrecipes/zkrecipes/cmd/zkbench/internal/servers"
 	"github.com/zkrecipes/zkrecipes/internal/english"
 )
 
@@ -24,12 +25,11 @@ type history struct {
 	ceiling  ceiling
 }
 
-func newHistory(runs []record.Run, about record.Server, limit time.Duration) (*history, error) {
+func newHistory(runs []record.Run, env record.Environment, limit time.Duration) (*history, error) {
 	p := &history{runs: runs, have: map[string]int{}, failed: map[string]int{}, reported: map[string]bool{}, ceiling: ceiling{limit: limit}}
 	for _, run := range runs {
-		if run.Environment.Server != about {
-			return nil, exit.Usage(fmt.Errorf("-resume: the file was recorded on %s, and this is %s; give another -record",
-				report.Servers(run.Environment.Server), report.Servers(about)))
+		if err := sameServers(run.Environment, env); err != nil {
+			return nil, err
 		}
 		for _, r := range run.Records {
 			if r.Valid() {
@@ -44,6 +44,21 @@ func newHistory(runs []record.Run, about record.Server, limit time.Duration) (*h
 		delete(p.failed, name)
 	}
 	return p, nil
+}
+
+// sameServers returns exit.Usage if the file to continue was recorded on other servers, or with
+// other settings of these servers.
+func sameServers(was, now record.Environment) error {
+	if was.Server != now.Server {
+		return exit.Usage(fmt.Errorf("-resume: the file was recorded on %s, and this is %s; give another -record",
+			report.Servers(was.Server), report.Servers(now.Server)))
+	}
+	if name := servers.Changed(was.Details, now.Details); name != "" {
+		detail := "server " + name
+		return exit.Usage(fmt.Errorf("-resume: the file was recorded on servers with %s %s, and these have %[1]s %[3]s; restore the setting, or give another -record",
+			name, was.Details[detail], now.Details[detail]))
+	}
+	return nil
 }
 
 func (p *history) recorded() (all []record.Record) {

@@ -26,7 +26,7 @@ func TestCombinationThatIsNeverValidIsLeftOut(t *testing.T) {
 		trial(5, busy), trial(5, busy),
 		trial(10, busy), trial(10, busy), trial(10, busy),
 	}}}
-	p := must.Get(newHistory(runs, record.Server{}, 0))(t)
+	p := must.Get(newHistory(runs, record.Environment{}, 0))(t)
 	if yes, why := p.skip(trial(2)); !yes || why != "" {
 		t.Errorf("a valid one is made again: %q", why)
 	}

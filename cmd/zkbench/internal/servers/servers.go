@@ -8,6 +8,7 @@ import (
 	"crypto/tls"
 	"errors"
 	"fmt"
+	"maps"
 	"regexp"
 	"slices"
 	"strconv"
@@ -235,6 +236,24 @@ func (s Server) Admits(ctx context.Context, needed int) error {
 	}
 	return exit.Usage(fmt.Errorf("%d sessions are needed at once, and the servers allow %s from one address (maxClientCnxns); raise it, use fewer -contenders, or spread them over machines with -join",
 		needed, english.Count(allowed, "connection")))
+}
+
+// mayChange are facts in which two recordings on the same servers may differ: fsync is measured,
+// and the limit of connections decides only whether a trial can run.
+var mayChange = []string{"fsync", "maxClientCnxns"}
+
+// Changed returns the name of a fact about the servers, as in their replies, that differs between
+// two sets of details. It returns "" if there is none. A fact that one of them does not know
+// counts as equal.
+func Changed(was, now map[string]string) string {
+	known := func(value string) bool { return value != "" && value != notKnown }
+	for _, detail := range slices.Sorted(maps.Keys(was)) {
+		name, ok := strings.CutPrefix(detail, "server ")
+		if ok && !slices.Contains(mayChange, name) && known(was[detail]) && known(now[detail]) && was[detail] != now[detail] {
+			return name
+		}
+	}
+	return ""
 }
 
 const notKnown = "not known: the servers do not report it"

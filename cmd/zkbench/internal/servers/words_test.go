@@ -1,6 +1,7 @@
 package servers
 
 import (
+	"maps"
 	"reflect"
 	"testing"
 
@@ -46,5 +47,31 @@ func TestFiguresNeedTheRepliesOfAllServers(t *testing.T) {
 	some, err := words{[]string{server.Addr(), "127.0.0.1:1"}, fourletter.Dialer(nil)}.mntr(t.Context())
 	if err != nil || len(some) != 0 {
 		t.Errorf("%v, %v; want no figures", some, err)
+	}
+}
+
+// A changed setting of the servers changes what is measured. A fact that one side does not
+// know, or that only was measured, does not show a change.
+func TestChangedSettingsOfServersAreFound(t *testing.T) {
+	was := map[string]string{
+		"server tickTime": "2000", "server os.memory.max": "256MB", "server maxClientCnxns": "60", "server fsync": "175µs",
+		"server forceSync": notKnown, "server jute.maxbuffer": "4194304", "cpus": "2",
+	}
+	for _, tt := range []struct{ name, now, want string }{
+		{"server tickTime", "2000", ""},
+		{"server tickTime", "3000", "tickTime"},
+		{"server os.memory.max", "1024MB", "os.memory.max"},
+		{"server disk", "tmpfs", ""},
+		{"server maxClientCnxns", "0", ""},
+		{"server fsync", "190µs", ""},
+		{"server forceSync", "yes", ""},
+		{"server jute.maxbuffer", notKnown, ""},
+		{"cpus", "4", ""},
+	} {
+		now := maps.Clone(was)
+		now[tt.name] = tt.now
+		if got := Changed(was, now); got != tt.want {
+			t.Errorf("%s %s: %q has changed; want %q", tt.name, tt.now, got, tt.want)
+		}
 	}
 }
