@@ -212,9 +212,10 @@ Rules:
 	Progress  On a terminal it shows the remaining time.
 	Resume    An interrupt ends the sweep and keeps the results so far. With -resume
 	          the same command continues there, even after a crash. It refuses a file
-	          that was recorded on another server or with other flags. It repeats
-	          invalid trials, unless the file has three or more of a combination and
-	          none is valid.
+	          that was recorded on other servers, with other settings of the servers
+	          (such as tick, heap or disk), or with other flags. It repeats invalid
+	          trials, unless the file has three or more of a combination and none is
+	          valid.
 
 ` + runExitCodes
 
