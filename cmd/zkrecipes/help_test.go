@@ -172,18 +172,18 @@ func everyVerb() map[string]*verb.Command {
 	return all
 }
 
-// TestVerbsHaveTheSharedFlagsThatTheyUse: a verb that connects to ZooKeeper has all shared
-// flags. A verb that does not connect refuses those that it would ignore.
+// TestVerbsHaveTheSharedFlagsThatTheyUse: a verb refuses the shared flags that it would ignore.
 func TestVerbsHaveTheSharedFlagsThatTheyUse(t *testing.T) {
 	shared := []string{"chroot", "config", "connect-timeout", "format", "servers", "session-timeout", "timeout"}
-	offline := map[string][]string{
+	some := map[string][]string{
 		"audit":          {"format", "timeout"},
 		"completion":     {"format"},
+		"doctor":         {"chroot", "config", "format", "servers", "session-timeout", "timeout"},
 		"init":           {"chroot", "config", "format", "servers"},
 		"upgrade-plugin": {"format", "timeout"},
 	}
 	for name, verb := range everyVerb() {
-		want, ok := offline[name]
+		want, ok := some[name]
 		if !ok {
 			want = shared
 		}

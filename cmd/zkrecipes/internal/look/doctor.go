@@ -27,6 +27,8 @@ import (
 
 var doctor = verb.Verb{
 	Name: "doctor", Usage: "[flags] [PATH...]", New: verb.New[doctorVerb],
+	// Not connect-timeout: serverTimeout bounds all checks of a server.
+	Uses:     []string{"format", "config", "servers", "chroot", "session-timeout", "timeout"},
 	Synopsis: "Check configuration, plugin and ZooKeeper",
 	Help: `Checks the configuration, the plugin and each ZooKeeper server, and with PATH the
 contenders there. It prints what to do about each problem.

@@ -42,8 +42,8 @@ type Verb struct {
 	Help string
 	New  func() Action
 
-	// Uses names the flags of all verbs that this one has, for a verb that does not connect to
-	// ZooKeeper. nil is all: a flag that a verb ignores must not be accepted.
+	// Uses names the flags of all verbs that this one has. nil is all: a flag that a verb ignores
+	// must not be accepted.
 	Uses []string
 
 	Otherwise int // the exit code of an error without one; 0 is exit.Failed
