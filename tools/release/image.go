@@ -108,6 +108,17 @@ func imagesName(version string) string {
 	return fmt.Sprintf("zkrecipes_%s_oci.tar", strings.TrimPrefix(version, "v"))
 }
 
+// names are the annotations that name a version's images. The first is a tag only, because the
+// registry is for the user to choose. Podman and containerd load an archive under the second, as
+// docker build names an image zkrecipes:VERSION.
+func names(version string) map[string]string {
+	tag := strings.TrimPrefix(version, "v")
+	return map[string]string{
+		"org.opencontainers.image.ref.name": tag,
+		"io.containerd.image.name":          "docker.io/library/zkrecipes:" + tag,
+	}
+}
+
 // writeImages writes an OCI archive to the directory out: an index with an image for each
 // architecture, from which a container engine takes its own.
 func writeImages(out string, here target, images []v1.Image) error {
@@ -130,8 +141,7 @@ func writeImages(out string, here target, images []v1.Image) error {
 	if err != nil {
 		return err
 	}
-	named := layout.WithAnnotations(map[string]string{"org.opencontainers.image.ref.name": strings.TrimPrefix(here.version, "v")})
-	if err := to.AppendIndex(index, named); err != nil {
+	if err := to.AppendIndex(index, layout.WithAnnotations(names(here.version))); err != nil {
 		return err
 	}
 	files := fstest.MapFS{}

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"maps"
 	"os"
 	"path/filepath"
 	"slices"
@@ -42,7 +43,7 @@ func load(t *testing.T, file, arch string) v1.Image {
 	dir := t.TempDir()
 	untar(t, must.Get(os.Open(file))(t), dir)
 	outer := must.Get(must.Get(layout.ImageIndexFromPath(dir))(t).IndexManifest())(t)
-	if len(outer.Manifests) != 1 || outer.Manifests[0].Annotations["org.opencontainers.image.ref.name"] == "" {
+	if len(outer.Manifests) != 1 {
 		t.Fatalf("the archive has %+v", outer.Manifests)
 	}
 	index := must.Get(must.Get(layout.ImageIndexFromPath(dir))(t).ImageIndex(outer.Manifests[0].Digest))(t)
@@ -112,6 +113,18 @@ func TestAnImage(t *testing.T) {
 		if slices.Sort(got); !slices.Equal(got, want) {
 			t.Errorf("%s has\n%s\nnot\n%s", arch, strings.Join(got, "\n"), strings.Join(want, "\n"))
 		}
+	}
+}
+
+// Podman and containerd load an archive under io.containerd.image.name. A tag alone would become the
+// repository: localhost/1.2.3:latest.
+func TestImagesHaveANameToLoadThemUnder(t *testing.T) {
+	dir := t.TempDir()
+	untar(t, must.Get(os.Open(makeImages(t)))(t), dir)
+	index := must.Get(must.Get(layout.ImageIndexFromPath(dir))(t).IndexManifest())(t)
+	got := index.Manifests[0].Annotations
+	if want := map[string]string{"org.opencontainers.image.ref.name": "1.2.3", "io.containerd.image.name": "docker.io/library/zkrecipes:1.2.3"}; !maps.Equal(got, want) {
+		t.Errorf("the annotations are %q, not %q", got, want)
 	}
 }
 
