@@ -74,7 +74,7 @@ func serverAdvice(err error) string {
 	case errors.Is(err, recipes.ErrAuthFailed):
 		return "check the auth block, or the sasl block. The servers' JAAS configuration has the mechanism, and their log the reason of a refusal"
 	case errors.Is(err, recipes.ErrUnavailable), errors.Is(err, context.DeadlineExceeded):
-		return "check that the server runs, that the address is right, and that no firewall and no TLS setting is in the way. Try: echo srvr | nc HOST PORT"
+		return "check that the server runs, that the address is right, and that no firewall and no TLS setting is in the way. Try in bash: (exec 3<>/dev/tcp/HOST/PORT && echo srvr >&3 && cat <&3)"
 	}
 	return exit.Advice(err)
 }
