@@ -23,7 +23,7 @@ help:
 	@echo 'make results        records all figures of the pages, from one commit (an hour and a half, on a machine that does nothing else)'
 	@echo 'make docs           makes the figures, tables and outputs of the pages from the recorded results'
 	@echo 'make proto          generates the code from the .proto files'
-	@echo 'make release        archives, deb, rpm, image, SBOM and checksums of VERSION, signed by SIGNING_KEY, into bin/release/'
+	@echo 'make release        archives, deb, rpm, image, SBOM and checksums of VERSION (by default the commit'\''s tag), signed by SIGNING_KEY, into bin/release/'
 	@echo 'make suites         lists the long suites: .ci/suite NAME runs one'
 
 zookeeper:
@@ -66,12 +66,14 @@ SOURCES = $(shell find cmd host internal plugin recipes go.mod go.sum -type f ! 
 build:
 	CGO_ENABLED=0 $(GO) build -ldflags '-X github.com/zkrecipes/zkrecipes/internal/version.sources=$(SOURCES)' -o bin/ ./cmd/...
 
-# The newest tag, unless VERSION says otherwise. SIGNING_KEY is the file of an SSH key. PLATFORMS is
-# a list, such as linux/amd64,linux/arm64; empty means all.
-VERSION ?= $(shell git describe --tags --abbrev=0 --match 'v*' 2>/dev/null)
+# The tag of this commit, with -dirty if a file has changed, unless VERSION says otherwise.
+# SIGNING_KEY is the file of an SSH key. PLATFORMS is a list, such as linux/amd64,linux/arm64; empty
+# means all.
+VERSION ?= $(shell git describe --tags --exact-match --dirty --match 'v*' 2>/dev/null)
 SIGNING_KEY ?=
 PLATFORMS ?=
 release:
+	@test -n '$(VERSION)' || { echo 'this commit has no tag: set VERSION, such as VERSION=v0.1.0'; exit 2; }
 	rm -rf bin/release
 	$(GO) -C tools run ./release -version '$(VERSION)' -key '$(abspath $(SIGNING_KEY))' $(if $(PLATFORMS),-platforms '$(PLATFORMS)') -out ../bin/release
 

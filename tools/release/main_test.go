@@ -197,3 +197,37 @@ func TestAReleaseNeedsASemanticVersion(t *testing.T) {
 		}
 	}
 }
+
+// Without VERSION, only the code of a tag gets the tag's name.
+func TestAReleaseByMakeHasTheNameOfItsCode(t *testing.T) {
+	need(t, "make", "git")
+	dir := t.TempDir()
+	must.Do(t, os.WriteFile(filepath.Join(dir, "Makefile"), must.Get(os.ReadFile(filepath.Join("..", "..", "Makefile")))(t), 0o644))
+	git := func(args ...string) {
+		says(t, nil, append([]string{"git", "-C", dir, "-c", "user.name=a", "-c", "user.email=a@example.com", "-c", "commit.gpgsign=false"}, args...)...)
+	}
+	made := func(args ...string) string {
+		cmd := exec.CommandContext(t.Context(), "make", append([]string{"-C", dir, "release", "GO=echo go"}, args...)...)
+		cmd.Env = slices.DeleteFunc(os.Environ(), func(v string) bool { return strings.HasPrefix(v, "VERSION=") || strings.HasPrefix(v, "MAKE") })
+		out, _ := cmd.CombinedOutput()
+		return string(out)
+	}
+	check := func(state, want string, args ...string) {
+		t.Helper()
+		if out := made(args...); !strings.Contains(out, want) {
+			t.Errorf("%s: %q is not in\n%s", state, want, out)
+		}
+	}
+	git("init", "--quiet")
+	git("add", ".")
+	git("commit", "--quiet", "-m", "one")
+	check("no tag", "set VERSION")
+	git("tag", "v0.1.0")
+	check("the tag", "run ./release -version v0.1.0 ")
+	git("commit", "--quiet", "--allow-empty", "-m", "two")
+	check("a commit after the tag", "set VERSION")
+	check("VERSION", "run ./release -version v0.2.0 ", "VERSION=v0.2.0")
+	git("tag", "v0.1.1")
+	must.Do(t, os.WriteFile(filepath.Join(dir, "Makefile"), append(must.Get(os.ReadFile(filepath.Join(dir, "Makefile")))(t), '\n'), 0o644))
+	check("a tag and a change", "run ./release -version v0.1.1-dirty ")
+}
