@@ -40,10 +40,11 @@ func TestAlertRules(t *testing.T) {
 	promtool(t, "test", "rules", "alerts_test.yaml")
 }
 
-// Each alert has a test in alerts_test.yaml.
-func TestEachAlertIsTested(t *testing.T) {
+// Each alert has a test in alerts_test.yaml, and a row in README.md.
+func TestEachAlertIsTestedAndExplained(t *testing.T) {
 	rules := string(must.Get(os.ReadFile(filepath.Join("monitoring", "alerts.yaml")))(t))
 	tests := string(must.Get(os.ReadFile(filepath.Join("monitoring", "alerts_test.yaml")))(t))
+	page := string(must.Get(os.ReadFile(filepath.Join("monitoring", "README.md")))(t))
 	alerts := 0
 	for line := range strings.Lines(rules) {
 		name, ok := strings.CutPrefix(strings.TrimSpace(line), "- alert: ")
@@ -53,6 +54,9 @@ func TestEachAlertIsTested(t *testing.T) {
 		alerts++
 		if !strings.Contains(tests, "alertname: "+name+"\n        exp_alerts:") {
 			t.Errorf("no test expects %s", name)
+		}
+		if !strings.Contains(page, "\n| `"+name+"` |") {
+			t.Errorf("README.md has no row for %s", name)
 		}
 	}
 	if alerts == 0 {

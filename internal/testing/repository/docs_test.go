@@ -129,7 +129,7 @@ var (
 )
 
 func TestLinksOfTheDocsLeadSomewhere(t *testing.T) {
-	for _, page := range append(pages(t), "CHANGELOG.md", "SECURITY.md", "plugin/proto/PROTOCOL.md", "testdata/results/README.md", "examples/python/README.md", "examples/kubernetes/README.md") {
+	for _, page := range append(pages(t), "CHANGELOG.md", "SECURITY.md", "plugin/proto/PROTOCOL.md", "testdata/results/README.md", "examples/python/README.md", "examples/kubernetes/README.md", "examples/monitoring/README.md") {
 		content, err := os.ReadFile(page)
 		if err != nil {
 			t.Fatal(err)
