@@ -157,18 +157,25 @@ func (m *match) kill(peers []*peer) int {
 	// Remove the files that it left in the witness. Its znode exists for another session
 	// timeout, so no other peer has been granted.
 	if m.writes(pid) {
+		m.repairCounter()
 		_ = os.Remove(m.witness.file("writer"))
 	}
 	_ = os.Remove(m.witness.file("reader-" + pid))
 	_ = os.Remove(m.witness.file("slot-" + pid))
 	_ = os.Remove(m.witness.file("taken-" + pid))
-	if text, err := os.ReadFile(m.witness.file("counter")); err == nil && len(text) == 0 { // killed while it wrote
-		m.mu.Lock()
-		last := slices.Max(append(slices.Collect(maps.Keys(m.seen)), 0)) + 1
-		m.mu.Unlock()
-		must.Report(m.t, os.WriteFile(m.witness.file("counter"), []byte(strconv.Itoa(last)), 0o600))
-	}
 	return i
+}
+
+// repairCounter writes the counter that a writer was killed in the middle of writing. If another
+// peer than the killed one writes, the file may be empty for a moment, and must be left alone.
+func (m *match) repairCounter() {
+	if text, err := os.ReadFile(m.witness.file("counter")); err != nil || len(text) > 0 {
+		return
+	}
+	m.mu.Lock()
+	last := slices.Max(append(slices.Collect(maps.Keys(m.seen)), 0)) + 1
+	m.mu.Unlock()
+	must.Report(m.t, os.WriteFile(m.witness.file("counter"), []byte(strconv.Itoa(last)), 0o600))
 }
 
 // is returns the role of a process, as its files in the witness show.
