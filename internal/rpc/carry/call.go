@@ -109,12 +109,10 @@ func (cs *Calls) do(ctx context.Context, m *pb.Call, reply proto.Message) error 
 		}
 	}
 	payload, err := c.payload, c.err
-	if err != nil {
-		select {
-		case <-c.part: // the answer has failed, and does not contain the part
-			readPart(read, payload, reply)
-		default:
-		}
+	select {
+	case <-c.part: // it came with the answer, which may be an error, or be lost on its way to the caller
+		readPart(read, payload, reply)
+	default:
 	}
 	*c = call{done: c.done}
 	cs.unused.Put(c)
