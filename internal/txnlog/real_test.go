@@ -132,7 +132,7 @@ func TestGoldenFiles(t *testing.T) {
 // perform makes every kind of transaction that a client of a standalone server can cause.
 func perform(t *testing.T, e *ensemble.Ensemble, version string) {
 	all := zk.WorldACL(zk.PermAll)
-	expires, closes := connect(t, e), connect(t, e)
+	expires, closes := connect(t, e, time.Second), connect(t, e, time.Second)
 	path := must.Get(closes.Create("/a", []byte("data"), 0, all))(t)
 	must.Get(closes.Create(path, nil, 0, all)) // fails, which is logged
 	place := must.Get(closes.Create("/a/lock-", nil, zk.FlagEphemeral|zk.FlagSequence, all))(t)
@@ -154,7 +154,7 @@ func perform(t *testing.T, e *ensemble.Ensemble, version string) {
 	must.Do(t, e.Server(0).Kill())
 	expires.Close()
 	must.Do(t, e.Server(0).Restart(t.Context())) // the restart writes a snapshot
-	watches := connect(t, e)
+	watches := connect(t, e, time.Second)
 	for names, changed, err := listW(watches, path); len(names) > 0; names, changed, err = listW(watches, path) {
 		must.Do(t, err)
 		<-changed
@@ -168,8 +168,8 @@ func listW(c *zk.Conn, path string) ([]string, <-chan zk.Event, error) {
 	return names, changed, err
 }
 
-func connect(t *testing.T, e *ensemble.Ensemble) *zk.Conn {
-	c, events, err := zk.Connect(e.Addrs(), time.Second, zk.WithLogInfo(false))
+func connect(t *testing.T, e *ensemble.Ensemble, timeout time.Duration) *zk.Conn {
+	c, events, err := zk.Connect(e.Addrs(), timeout, zk.WithLogInfo(false))
 	must.Do(t, err)
 	t.Cleanup(c.Close)
 	for event := range events {
@@ -274,7 +274,7 @@ func TestACompressedSnapshotOfARealServer(t *testing.T) {
 		if v := e.Installation().Version; strings.HasPrefix(v, "3.4.") || strings.HasPrefix(v, "3.5.") {
 			t.Skipf("%s compresses nothing", v)
 		}
-		c := connect(t, e)
+		c := connect(t, e, time.Minute) // a busy machine loses a short session
 		must.Get(c.Create("/large", bytes.Repeat([]byte("0123456789"), 30_000), 0, zk.WorldACL(zk.PermAll)))(t)
 		c.Close()
 		must.Do(t, e.Server(0).Restart(t.Context()))
