@@ -53,10 +53,9 @@ func sameServers(was, now record.Environment) error {
 		return exit.Usage(fmt.Errorf("-resume: the file was recorded on %s, and this is %s; give another -record",
 			report.Servers(was.Server), report.Servers(now.Server)))
 	}
-	if name := servers.Changed(was.Details, now.Details); name != "" {
-		detail := "server " + name
+	if name, before, after := servers.Changed(was.Details, now.Details); name != "" {
 		return exit.Usage(fmt.Errorf("-resume: the file was recorded on servers with %s %s, and these have %[1]s %[3]s; restore the setting, or give another -record",
-			name, was.Details[detail], now.Details[detail]))
+			name, before, after))
 	}
 	return nil
 }

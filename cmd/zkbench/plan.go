@@ -263,9 +263,9 @@ func alike(models []fitted, key func(fitted) string) (groups [][]fitted) {
 	return groups
 }
 
-// unfitted is a model without trials, on the servers of the first run.
-func unfitted(runs []record.Run) fitted {
-	env := runs[0].Environment
+// unfitted is a model without trials, on the servers of a run.
+func unfitted(run record.Run) fitted {
+	env := run.Environment
 	return fitted{Model: new(plan.Model), details: env.Details, servers: env.Server.Servers, embedded: env.Server.Mode == "embedded"}
 }
 
@@ -311,11 +311,9 @@ func fitModels(runs []record.Run, seed uint64) (models []fitted, skipped []error
 		r.Delay = 0 // a model has all delays
 		return report.Title(r, run.Environment.Server) + machine(run, r)
 	}) {
-		first, server := g.Records[0], g.Run.Environment.Server
-		f := fitted{
-			details: g.Run.Environment.Details, place: report.Servers(server) + machine(g.Run, first), servers: server.Servers,
-			embedded: server.Mode == "embedded", transport: first.Transport, hold: first.Hold,
-		}
+		first, f := g.Records[0], unfitted(g.Run)
+		f.place = report.Servers(g.Run.Environment.Server) + machine(g.Run, first)
+		f.transport, f.hold = first.Transport, first.Hold
 		var err error
 		if f.Model, err = plan.Fit(g.Records, seed); err != nil {
 			f.Model = &plan.Model{Workload: first.Workload}
@@ -327,7 +325,7 @@ func fitModels(runs []record.Run, seed uint64) (models []fitted, skipped []error
 	}
 	if len(models)+len(skipped) == 0 {
 		skipped = append(skipped, fmt.Errorf("no trials of -workload drain or cycle in the records; make them with: %s",
-			sweepCommand(unfitted(runs), "")))
+			sweepCommand(unfitted(runs[0]), "")))
 	}
 	return models, skipped
 }

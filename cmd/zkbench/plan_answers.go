@@ -306,7 +306,7 @@ func (s planSettings) answerLines(w io.Writer, runs []record.Run) bool {
 	})
 	if len(groups) == 0 {
 		fmt.Fprintf(w, "independent lines: refused: no valid trials of -workload many in the records; make them with: "+
-			"zkbench run %s -workload many -recipe lock -contenders 5 -lines 20 -record many20.jsonl\n", unfitted(runs).where())
+			"zkbench run %s -workload many -recipe lock -contenders 5 -lines 20 -record many20.jsonl\n", unfitted(runs[0]).where())
 		return false
 	}
 	for _, g := range groups {

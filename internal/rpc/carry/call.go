@@ -110,7 +110,7 @@ func (cs *Calls) do(ctx context.Context, m *pb.Call, reply proto.Message) error 
 	}
 	payload, err := c.payload, c.err
 	select {
-	case <-c.part: // it came with the answer, which may be an error, or be lost on its way to the caller
+	case <-c.part: // it came with the answer, which is an error, or which an interceptor may make one
 		readPart(read, payload, reply)
 	default:
 	}

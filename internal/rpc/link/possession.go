@@ -15,10 +15,12 @@ import (
 const atOnce = 32
 
 // resumePossessions makes the plugin of a generation resume the session's possessions, and
-// then serve the session. It first waits until it is known which connection carries calls: until
-// then each waiting call would cost a gRPC stream. A possession that is not resumed is lost; its owner is notified
+// then serve the session. A possession that is not resumed is lost; its owner is notified
 // before DropRest deletes the znode. resumePossessions gives up when the generation ends: the
 // next one resumes the same possessions.
+//
+// Like the opening of a session, it first waits until it is known which connection carries calls.
+// A call that is sent before keeps a gRPC stream for as long as it waits.
 func (s *Session) resumePossessions(gen *generation) {
 	defer close(gen.resumeEnded)
 	ctx, cancel := context.WithCancel(s.over)

@@ -242,18 +242,19 @@ func (s Server) Admits(ctx context.Context, needed int) error {
 // and the limit of connections decides only whether a trial can run.
 var mayChange = []string{"fsync", "maxClientCnxns"}
 
-// Changed returns the name of a fact about the servers, as in their replies, that differs between
-// two sets of details. It returns "" if there is none. A fact that one of them does not know
-// counts as equal.
-func Changed(was, now map[string]string) string {
+// Changed returns a fact about the servers that differs between two sets of details: its name, as
+// in the servers' replies, and both values. If all are equal, the name is empty. A fact that one of
+// them does not know counts as equal.
+func Changed(was, now map[string]string) (name, before, after string) {
 	known := func(value string) bool { return value != "" && value != notKnown }
 	for _, detail := range slices.Sorted(maps.Keys(was)) {
 		name, ok := strings.CutPrefix(detail, "server ")
-		if ok && !slices.Contains(mayChange, name) && known(was[detail]) && known(now[detail]) && was[detail] != now[detail] {
-			return name
+		before, after := was[detail], now[detail]
+		if ok && !slices.Contains(mayChange, name) && known(before) && known(after) && before != after {
+			return name, before, after
 		}
 	}
-	return ""
+	return "", "", ""
 }
 
 const notKnown = "not known: the servers do not report it"

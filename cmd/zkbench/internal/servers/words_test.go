@@ -70,8 +70,9 @@ func TestChangedSettingsOfServersAreFound(t *testing.T) {
 	} {
 		now := maps.Clone(was)
 		now[tt.name] = tt.now
-		if got := Changed(was, now); got != tt.want {
-			t.Errorf("%s %s: %q has changed; want %q", tt.name, tt.now, got, tt.want)
+		got, before, after := Changed(was, now)
+		if got != tt.want || got != "" && (before != was[tt.name] || after != tt.now) {
+			t.Errorf("%s %s: %q has changed from %q to %q; want %q", tt.name, tt.now, got, before, after, tt.want)
 		}
 	}
 }

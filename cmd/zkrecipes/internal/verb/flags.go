@@ -167,7 +167,8 @@ func (w *where) apply(given *flag.FlagSet) (err error) {
 	return err
 }
 
-// sources replaces the variables that flags have set by these flags, each of them once.
+// sources replaces the variables that flags have set by these flags, each of them once: those that
+// one flag sets are neighbours.
 func (w *where) sources(variables []string) []string {
 	return slices.Compact(List(variables, func(v string) string { return cmp.Or(w.flagOf[v], v) }))
 }
