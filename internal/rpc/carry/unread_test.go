@@ -262,3 +262,25 @@ func TestEarlyPartIsReadThoughThePluginDies(t *testing.T) {
 		}
 	}
 }
+
+// The part and the answer are both there when the caller wakes. Conn reads the answer only if no
+// interceptor has made it an error, so the part must have been read before.
+func TestEarlyPartIsReadThoughTheAnswerHasCome(t *testing.T) {
+	part := must.Get(proto.Marshal(placeAt(1)))(t)
+	for range 30 {
+		p := newPair(t, setting{acquire: echo, script: func(f *frames) error {
+			_ = f.Send(&pb.CarryResponse{Limits: wide})
+			if _, err := f.Recv(); err != nil {
+				return err
+			}
+			_ = f.Send(&pb.CarryResponse{Answers: []*pb.Answer{{Id: 1, Payload: part, More: true}, {Id: 1}}})
+			<-f.Context().Done()
+			return nil
+		}})
+		read := 0
+		must.Get(p.Acquire(carry.WithEarly(bounded(t), func(proto.Message) { read++ }), &pb.AcquireRequest{}))(t)
+		if read != 2 {
+			t.Fatalf("read %d times; want the part and the answer", read)
+		}
+	}
+}
