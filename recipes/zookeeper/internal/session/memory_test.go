@@ -22,10 +22,12 @@ import (
 // The memory of a session with default settings follows what it sends and receives. Earlier, each
 // session kept two buffers of the largest packet, 2 MiB.
 func TestAWaitingSessionTakesLittleMemory(t *testing.T) {
-	const n = 200
-	most := int64(40 << 10) // bytes of heap and stacks; resident memory is less than a fifth larger
+	const (
+		n    = 200
+		most = 40 << 10 // bytes of heap and stacks; resident memory is less than a fifth larger
+	)
 	if race.Enabled {
-		most += most / 4 // with the race detector it is 41 KiB, and 33 without
+		t.Skip("half of what a session takes would be the race detector's: .ci/test measures without it")
 	}
 	defer debug.SetGCPercent(debug.SetGCPercent(100)) // leaktest has changed it; each collection shrinks stacks
 	addrs, ctx := ensembletest.Shared(t).Addrs(), t.Context()
