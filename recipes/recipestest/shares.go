@@ -520,6 +520,7 @@ func sharesTests() []test {
 			warned := f.warns()
 			b := f.join()
 			f.await(warned, "a warning")
+			f.until("the request to give a number up", func() bool { return len(a.owns()) == 1 }) // b may read the assignment first
 			for _, share := range all {
 				if a.owns()[share.Number()] == nil {
 					f.must(share.Release(f.ctx))
