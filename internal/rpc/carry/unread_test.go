@@ -239,17 +239,22 @@ func TestACallFreesItsPlaceBeforeItsAnswer(t *testing.T) {
 	<-served
 }
 
+// answer plays a plugin that answers the first message of calls.
+func answer(f *frames, answers ...*pb.Answer) error {
+	_ = f.Send(&pb.CarryResponse{Limits: wide})
+	if _, err := f.Recv(); err != nil {
+		return err
+	}
+	return f.Send(&pb.CarryResponse{Answers: answers})
+}
+
 // The plugin dies right after it has sent the part. A contender keeps its place in the next
 // plugin only if the host knows the place.
 func TestEarlyPartIsReadThoughThePluginDies(t *testing.T) {
 	part := must.Get(proto.Marshal(placeAt(1)))(t)
 	for range 30 {
 		p := newPair(t, setting{acquire: echo, script: func(f *frames) error {
-			_ = f.Send(&pb.CarryResponse{Limits: wide})
-			if _, err := f.Recv(); err != nil {
-				return err
-			}
-			return f.Send(&pb.CarryResponse{Answers: []*pb.Answer{{Id: 1, Payload: part, More: true}}})
+			return answer(f, &pb.Answer{Id: 1, Payload: part, More: true})
 		}})
 		read := 0
 		_, err := p.Acquire(carry.WithEarly(bounded(t), func(got proto.Message) {
@@ -269,13 +274,9 @@ func TestEarlyPartIsReadThoughTheAnswerHasCome(t *testing.T) {
 	part := must.Get(proto.Marshal(placeAt(1)))(t)
 	for range 30 {
 		p := newPair(t, setting{acquire: echo, script: func(f *frames) error {
-			_ = f.Send(&pb.CarryResponse{Limits: wide})
-			if _, err := f.Recv(); err != nil {
-				return err
-			}
-			_ = f.Send(&pb.CarryResponse{Answers: []*pb.Answer{{Id: 1, Payload: part, More: true}, {Id: 1}}})
+			err := answer(f, &pb.Answer{Id: 1, Payload: part, More: true}, &pb.Answer{Id: 1})
 			<-f.Context().Done()
-			return nil
+			return err
 		}})
 		read := 0
 		must.Get(p.Acquire(carry.WithEarly(bounded(t), func(proto.Message) { read++ }), &pb.AcquireRequest{}))(t)
