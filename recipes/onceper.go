@@ -28,7 +28,7 @@ type Turn struct {
 //
 //	hold, err := lock.Acquire(ctx)
 //	...
-//	turn, err := recipes.OncePer(ctx, hold, record, 12*time.Hour)
+//	turn, err := recipes.OncePer(ctx, hold, record, 23*time.Hour)
 //
 // [Turn.Count] decides what counts. A caller that counts after its work has succeeded works again
 // after a failure, and after a death before the record: at least once. A caller that counts before
@@ -39,11 +39,10 @@ type Turn struct {
 // znode exists, and the record is then below it. Deleting the record makes the next turn due.
 //
 // The period counts from the beginning of the turn, and only by the clock of ZooKeeper's leader: it
-// is the difference between the times of two writes (mtime). No client's clock matters. Give
-// half of the time between two runs, 12h for a nightly job: a turn that counts may begin late, after
-// one that failed. If the leader's clock was set back since the last turn, how much of the period
-// has passed is unknown. Then the period starts again, and NotDueError.Back says so. If it was set
-// forward, the period is shorter by as much, and this is not reported.
+// is the difference between the times of two writes (mtime). No client's clock matters. For a job
+// that runs every 24 hours, give 23h. If the leader's clock was set back since the last turn, how
+// much of the period has passed is unknown. Then the period starts again, and NotDueError.Back says
+// so. If it was set forward, the period is shorter by as much, and this is not reported.
 //
 // If the grant is lost, the error matches ErrNotHeld. If the record has other data, it matches
 // ErrMismatch. If the period is not positive, it is ErrInvalid, and nothing is sent. After any error

@@ -69,14 +69,13 @@ as contenders with smaller numbers keep joining.
 
 With -once-per, the command runs at most once in that time, wherever zkrecipes runs. If it
 has run, zkrecipes says so and exits with code 0. The time counts from the start of the
-last run that succeeded, by the clock of ZooKeeper's leader. Give half of the time between
-two runs, 12h for a nightly job: a run may start late, after another one has failed. A
-command that failed, was ended, or whose machine died does not count: the next zkrecipes
-runs it. With -count-failures every start counts. If the leader's clock was set back,
-zkrecipes says so, and the time starts again. The record is PATH/once: delete it to run
-the command before its time.
+last run that succeeded, by the clock of ZooKeeper's leader. For a job that runs every 24
+hours, give 23h. A command that failed, was ended, or whose machine died does not count:
+the next zkrecipes runs it. With -count-failures every start counts. If the leader's clock
+was set back, zkrecipes says so, and the time starts again. The record is PATH/once:
+delete it to run the command before its time.
 
-    zkrecipes lock -once-per 12h /cron/backup -- ./backup.sh
+    zkrecipes lock -once-per 23h /cron/backup -- ./backup.sh
 
 With -max-hold, the command is ended as after a loss when it has held the lock that long,
 and the lock is released: a job that hangs does not keep others out for ever. With
