@@ -20,7 +20,7 @@ help:
 	@echo 'make build          the binaries, into bin/'
 	@echo 'make bench          compares the strategies on a real ZooKeeper by benchstat'
 	@echo 'make bench-peers    every recipe against those of go-zookeeper, Curator and kazoo (five hours; BENCH=Peers ROUNDS=2 CONTENDERS=10,100: 5 minutes)'
-	@echo 'make results        records all figures of the pages, from one commit (an hour and a half, on a machine that does nothing else)'
+	@echo 'make results        records all figures of the pages, from one commit (two and a half hours, on a machine that does nothing else)'
 	@echo 'make docs           makes the figures, tables and outputs of the pages from the recorded results'
 	@echo 'make proto          generates the code from the .proto files'
 	@echo 'make release        archives, deb, rpm, image, SBOM and checksums of VERSION (by default the commit'\''s tag), signed by SIGNING_KEY, into bin/release/'

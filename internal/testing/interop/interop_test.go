@@ -38,6 +38,10 @@ type pair struct {
 	meet  bool // all four processes take part in each turn, so a turn waits for one that was killed
 }
 
+func (p pair) String() string {
+	return p.library + " " + p.theirs + " and " + strings.ReplaceAll(p.ours, "/", " ")
+}
+
 var pairs = []pair{
 	{library: "curator", theirs: "lock", ours: "zookeeper/lock"},
 	{library: "curator", theirs: "lock", ours: "curator/lock"},
@@ -91,7 +95,7 @@ func TestInterop(t *testing.T) {
 		if long {
 			lasts = time.Duration(asked) * time.Second
 		}
-		t.Run(p.library+" "+p.theirs+" and "+strings.ReplaceAll(p.ours, "/", " "), func(t *testing.T) {
+		t.Run(p.String(), func(t *testing.T) {
 			t.Parallel()
 			m := newMatch(t, p)
 			m.play(lasts,

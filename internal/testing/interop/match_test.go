@@ -2,8 +2,6 @@ package interop_test
 
 import (
 	"fmt"
-	"maps"
-	"slices"
 	"strconv"
 	"strings"
 	"sync"
@@ -142,9 +140,10 @@ func (m *match) judge(lasts time.Duration, long bool) {
 	m.t.Helper()
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	var sides []string
-	for _, name := range slices.Sorted(maps.Keys(m.turns)) {
-		sides = append(sides, fmt.Sprintf("%s %d", name, m.turns[name]))
+	killed := map[string]int{}
+	for as, n := range m.killedAs {
+		side, _, _ := strings.Cut(as, " ")
+		killed[side] += n
 	}
 	m.broken = append(m.broken, m.order.broken()...)
 	if !m.pair.free && long { // a short run kills only once
@@ -171,8 +170,10 @@ func (m *match) judge(lasts time.Duration, long bool) {
 	if m.pair.theirs == "semaphore" {
 		m.t.Logf("interop: a waiter saw at most %d permits of another contender before its own (%d contenders)", m.order.overtaken(), len(m.order.waiting))
 	}
-	m.t.Logf("interop: %v turns (%d of readers) in %v, %d from one library to the other, %d violations", sides, m.reads, lasts, m.handovers, len(m.broken))
-	m.t.Logf("interop: longest pause without a kill %v, after one %v, %d kills %v", m.longest.Round(time.Millisecond), m.recovered.Round(time.Millisecond), m.kills, m.killedAs)
+	// A row of the table in docs/interop.md.
+	m.t.Logf("interop: | %s | %d | %d | %d | %v | %v | %d and %d | %d |", m.pair, m.turns[m.pair.library], m.turns["ours"], m.handovers,
+		m.longest.Round(time.Millisecond), m.recovered.Round(time.Millisecond), killed[m.pair.library], killed["ours"], len(m.broken))
+	m.t.Logf("interop: %d turns of readers in %v, %d kills %v", m.reads, lasts, m.kills, m.killedAs)
 	m.t.Logf("interop: at most %d turns of another between two of one, %d timeouts, %d sessions lost, ours listed %d times", m.most, m.timeouts, m.lost, m.listed)
 	// A process that is paused for its session timeout still acts as holder beside the next one.
 	// A busy machine pauses processes. The audit still shows what ZooKeeper granted.

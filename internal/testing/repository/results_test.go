@@ -30,7 +30,7 @@ import (
 // Tables and other paragraphs have lines of their own between the comments.
 func TestResults(t *testing.T) {
 	r := readResults(t)
-	for _, page := range []string{"README.md", "docs/benchmark.md", "docs/capacity.md", "plugin/proto/PROTOCOL.md"} {
+	for _, page := range []string{"README.md", "docs/benchmark.md", "docs/capacity.md", "docs/recipes.md", "docs/guarantees.md", "docs/interop.md", "plugin/proto/PROTOCOL.md"} {
 		content := must.Get(os.ReadFile(page))(t)
 		shown := 0
 		made := result.ReplaceAllFunc(content, func(old []byte) []byte {
@@ -69,6 +69,9 @@ type results struct {
 	recorded  string // when, from which commit, and on which machine
 	figures   map[figure]map[int]float64
 	timelines []record.Record
+	interop   [][]string // cells of rows
+	faults    [][]string
+	faultsIn  string // how many faults in which time
 }
 
 // figure is what each round of a benchmark, or each trial, measures once.
@@ -77,9 +80,11 @@ type figure struct{ servers, workload, contenders, who, unit string }
 func readResults(t *testing.T) *results {
 	t.Helper()
 	r := &results{figures: map[figure]map[int]float64{}}
-	for _, file := range []string{"peers.txt", "recipes.txt", "holds.txt", "plugin-1.txt", "plugin-3.txt", "calls.txt", "memory.txt"} {
+	for _, file := range []string{"peers.txt", "recipes.txt", "holds.txt", "plugin-1.txt", "plugin-3.txt", "calls.txt", "memory.txt", "queue.txt"} {
 		r.read(t, file)
 	}
+	_, r.interop = cells(t, "interop.txt")
+	r.faultsIn, r.faults = cells(t, "faults.txt")
 	r.timelines = trialsOf(t, "timeline/failover.jsonl")[0].Records
 	var date, commit string
 	must.Get(fmt.Sscan(string(must.Get(os.ReadFile(filepath.Join(resultsDir, "recording.txt")))(t)), &date, &commit))(t)
@@ -95,6 +100,20 @@ func trialsOf(t *testing.T, file string) []record.Run {
 	f := must.Get(os.Open(filepath.Join(resultsDir, file)))(t)
 	defer f.Close()
 	return must.Get(record.Read(f))(t)
+}
+
+// cells reads rows of tables, and returns the other lines too.
+func cells(t *testing.T, file string) (other string, rows [][]string) {
+	t.Helper()
+	for line := range strings.Lines(string(must.Get(os.ReadFile(filepath.Join(resultsDir, file)))(t))) {
+		line = strings.TrimSpace(line)
+		if row, ok := strings.CutPrefix(line, "| "); ok {
+			rows = append(rows, strings.Split(strings.TrimSuffix(row, " |"), " | "))
+		} else if !strings.HasPrefix(line, "|") {
+			other += line
+		}
+	}
+	return other, rows
 }
 
 // read reads a file in the Go benchmark format. A file such as plugin-1.txt has the number of
@@ -122,7 +141,7 @@ func (r *results) read(t *testing.T, file string) {
 			name["workload"] = name["strategy"] + "/" + name["workload"]
 		}
 		for _, v := range line.Values {
-			r.add(figure{name["servers"], name["workload"], name["contenders"] + name["callers"], name["lock"] + name["via"] + name["command"], v.Unit}, name["round"], v.Value)
+			r.add(figure{name["servers"], name["workload"], name["contenders"] + name["callers"] + name["elements"], name["lock"] + name["via"] + name["command"] + name["queue"], v.Unit}, name["round"], v.Value)
 		}
 	}
 }
@@ -150,7 +169,8 @@ var tables = map[string]func(*results) string{
 	"readme":   func(r *results) string { return r.recorded + "\n\n" + r.readme() },
 	"locks":    (*results).locks, "drains": (*results).drains, "recipes": (*results).recipes, "holds": (*results).holds,
 	"plugin": (*results).plugin, "transports": (*results).transports, "calls": (*results).calls, "start": (*results).start,
-	"timeline": (*results).timeline,
+	"timeline": (*results).timeline, "batches": (*results).batches, "singles": (*results).singles,
+	"pairs": (*results).pairs, "faults": (*results).free, "survival": (*results).survival,
 }
 
 // make returns what a comment asks for.
@@ -159,6 +179,8 @@ func (r *results) make(what []string) (string, error) {
 		return table(r), nil
 	}
 	switch {
+	case what[0] == "number" && len(what) == 2: // of faults
+		return strings.Fields(r.faultsIn)[0], nil
 	case what[0] == "memory" && len(what) == 2: // of a session that waits
 		if v := r.median(figure{workload: "WaitingSessions", unit: what[1]}); v > 0 {
 			return fmt.Sprintf("%.0f KiB", v), nil
@@ -418,6 +440,116 @@ func (r *results) start() string {
 }
 
 func micro(seconds float64) string { return fmt.Sprintf("%.0f µs", seconds*1e6) }
+
+// longQueues are how a long queue was measured, as the tables name it.
+var longQueues = []struct{ name, who string }{
+	{"library, one session", "ours-shared"},
+	{"library, four sessions", "ours"},
+	{"plugin, one session", "plugin-shared"},
+	{"plugin, four sessions", "plugin"},
+	{"kazoo's `Queue`, four clients", "kazoo"},
+	{"Curator's `SimpleDistributedQueue`, four clients", "curator"},
+}
+
+// batches is a table of long queues whose elements were put and taken in batches.
+func (r *results) batches() string {
+	var rows [][]string
+	for _, n := range r.contenders("", "LongQueue") {
+		for _, q := range longQueues {
+			at := func(unit string) figure { return figure{"", "LongQueue", n, q.who + "-batch", unit} }
+			if r.median(at("taken")) > 0 {
+				rows = append(rows, []string{n, q.name, r.cell(at("put-many/s")), r.seconds(at("len-s")), r.seconds(at("first-s")), r.taken(at),
+					r.cell(at("client-MiB")), r.cell(at("server-MiB"))})
+			}
+		}
+	}
+	return table("elements | queue | put, a second | `Len` | first element after | taken | MiB of the client | of the server", rows)
+}
+
+// singles is a table of long queues whose elements were taken one by one.
+func (r *results) singles() string {
+	var rows [][]string
+	for _, n := range r.contenders("", "LongQueue") {
+		for _, q := range longQueues {
+			at := func(unit string) figure { return figure{"", "LongQueue", n, q.who, unit} }
+			if r.median(at("put/s")) > 0 {
+				rows = append(rows, []string{n, q.name, r.cell(at("put/s")), r.seconds(at("len-s")), r.seconds(at("first-s")), r.taken(at), r.cell(at("client-MiB"))})
+			}
+		}
+	}
+	return table("elements | queue | put one by one, a second | `Len` | first element after | taken | MiB of the client", rows)
+}
+
+// taken is a cell with the number of elements taken, or that the library failed.
+func (r *results) taken(at func(unit string) figure) string {
+	n, seconds := r.median(at("taken")), r.median(at("take-s"))
+	if seconds == 0 {
+		return "fails"
+	}
+	return fmt.Sprintf("%.0f in %.0f s, %.0f/s", n, seconds, n/seconds)
+}
+
+// pairs is a table of the recipes of two libraries on one path.
+func (r *results) pairs() string {
+	called := map[string]string{
+		"curator lock and zookeeper lock":         "Curator InterProcessMutex, Lock",
+		"curator lock and curator lock":           "Curator InterProcessMutex, Lock `curator`",
+		"curator selector and curator selector":   "Curator LeaderSelector, Lock `curator`",
+		"curator rw and curator rw":               "Curator InterProcessReadWriteLock, SharedLock `curator`",
+		"curator election and curator election":   "Curator LeaderLatch, Election `curator`",
+		"curator semaphore and curator semaphore": "Curator InterProcessSemaphoreV2, Semaphore `curator`, 2 permits",
+		"curator counter and curator counter":     "Curator DistributedAtomicLong, Counter `curator`",
+		"curator queue and curator queue":         "Curator SimpleDistributedQueue, Queue `curator`",
+		"curator rounds and curator rounds":       "Curator DistributedDoubleBarrier, DoubleBarrier `curator`, 4 members",
+		"kazoo lock and kazoo lock":               "kazoo Lock, Lock `kazoo`",
+		"kazoo rw and kazoo rw":                   "kazoo ReadLock and WriteLock, SharedLock `kazoo`",
+		"kazoo election and kazoo election":       "kazoo Election, Election `kazoo`",
+		"kazoo semaphore and kazoo semaphore":     "kazoo Semaphore, Semaphore `kazoo`, 2 permits",
+		"kazoo counter and kazoo counter":         "kazoo Counter, Counter `kazoo`",
+		"kazoo group and kazoo group":             "kazoo Party, Group `kazoo`",
+		"kazoo queue and kazoo queue":             "kazoo Queue, Queue `kazoo`",
+		"kazoo rounds and kazoo rounds":           "kazoo DoubleBarrier, DoubleBarrier `kazoo`, 4 members",
+	}
+	var rows [][]string
+	for _, row := range r.interop {
+		row[0] = called[row[0]]
+		if row[6] == "0 and 0" {
+			row[6] = "-" // turns of these recipes have no holder
+		}
+		rows = append(rows, row)
+	}
+	return table("pair | turns of theirs | of ours | changes of library | longest pause without a kill | after a kill | holders killed, theirs and ours | violations", rows)
+}
+
+// free is a table of how long a lock is free after a fault.
+func (r *results) free() string {
+	var rows [][]string
+	for _, row := range r.faults {
+		if who, _, _ := strings.Cut(row[0], " "); slices.Contains([]string{"leader", "follower", "holder", "no"}, who) {
+			rows = append(rows, row)
+		}
+	}
+	return table("fault | times | lock free, median | worst | another leader after", rows)
+}
+
+// survival is a table of how long holds last that a fault ends.
+func (r *results) survival() string {
+	var rows [][]string
+	for _, row := range r.faults {
+		if strings.HasPrefix(row[0], "from ") {
+			rows = append(rows, row)
+		}
+	}
+	return table("age of the hold | holds | `Done()` after, least | median | most", rows)
+}
+
+// seconds is a cell with a time that a library may not have reached.
+func (r *results) seconds(f figure) string {
+	if len(r.figures[f]) == 0 {
+		return "fails"
+	}
+	return fmt.Sprintf("%.2f s", r.median(f))
+}
 
 // timeline is a table of the longest times without a grant.
 func (r *results) timeline() string {
