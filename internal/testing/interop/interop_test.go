@@ -31,35 +31,32 @@ const (
 type pair struct {
 	library, theirs, ours string
 
-	free  bool // turns do not exclude each other
-	rw    bool // the recipe has readers
-	lists bool // their library lists the wait queue, and must see our contender
-	stops bool // all contenders can wait for each other until one of them gives up (kazoo#649)
-	meet  bool // all four processes take part in each turn, so a turn waits for one that was killed
-}
-
-func (p pair) String() string {
-	return p.library + " " + p.theirs + " and " + strings.ReplaceAll(p.ours, "/", " ")
+	named string // in docs/interop.md
+	free  bool   // turns do not exclude each other
+	rw    bool   // the recipe has readers
+	lists bool   // their library lists the wait queue, and must see our contender
+	stops bool   // all contenders can wait for each other until one of them gives up (kazoo#649)
+	meet  bool   // all four processes take part in each turn, so a turn waits for one that was killed
 }
 
 var pairs = []pair{
-	{library: "curator", theirs: "lock", ours: "zookeeper/lock"},
-	{library: "curator", theirs: "lock", ours: "curator/lock"},
-	{library: "curator", theirs: "selector", ours: "curator/selector", lists: true},
-	{library: "curator", theirs: "rw", ours: "curator/rw", rw: true},
-	{library: "curator", theirs: "election", ours: "curator/election", lists: true},
-	{library: "curator", theirs: "semaphore", ours: "curator/semaphore"},
-	{library: "curator", theirs: "counter", ours: "curator/counter", free: true},
-	{library: "curator", theirs: "queue", ours: "curator/queue", free: true},
-	{library: "curator", theirs: "rounds", ours: "curator/rounds", meet: true},
-	{library: "kazoo", theirs: "lock", ours: "kazoo/lock", lists: true},
-	{library: "kazoo", theirs: "rw", ours: "kazoo/rw", rw: true, stops: true},
-	{library: "kazoo", theirs: "election", ours: "kazoo/election", lists: true},
-	{library: "kazoo", theirs: "semaphore", ours: "kazoo/semaphore", lists: true},
-	{library: "kazoo", theirs: "counter", ours: "kazoo/counter", free: true},
-	{library: "kazoo", theirs: "group", ours: "kazoo/group", free: true},
-	{library: "kazoo", theirs: "queue", ours: "kazoo/queue", free: true},
-	{library: "kazoo", theirs: "rounds", ours: "kazoo/rounds", meet: true},
+	{library: "curator", theirs: "lock", ours: "zookeeper/lock", named: "Curator InterProcessMutex, Lock"},
+	{library: "curator", theirs: "lock", ours: "curator/lock", named: "Curator InterProcessMutex, Lock `curator`"},
+	{library: "curator", theirs: "selector", ours: "curator/selector", named: "Curator LeaderSelector, Lock `curator`", lists: true},
+	{library: "curator", theirs: "rw", ours: "curator/rw", named: "Curator InterProcessReadWriteLock, SharedLock `curator`", rw: true},
+	{library: "curator", theirs: "election", ours: "curator/election", named: "Curator LeaderLatch, Election `curator`", lists: true},
+	{library: "curator", theirs: "semaphore", ours: "curator/semaphore", named: "Curator InterProcessSemaphoreV2, Semaphore `curator`, 2 permits"},
+	{library: "curator", theirs: "counter", ours: "curator/counter", named: "Curator DistributedAtomicLong, Counter `curator`", free: true},
+	{library: "curator", theirs: "queue", ours: "curator/queue", named: "Curator SimpleDistributedQueue, Queue `curator`", free: true},
+	{library: "curator", theirs: "rounds", ours: "curator/rounds", named: "Curator DistributedDoubleBarrier, DoubleBarrier `curator`, 4 members", meet: true},
+	{library: "kazoo", theirs: "lock", ours: "kazoo/lock", named: "kazoo Lock, Lock `kazoo`", lists: true},
+	{library: "kazoo", theirs: "rw", ours: "kazoo/rw", named: "kazoo ReadLock and WriteLock, SharedLock `kazoo`", rw: true, stops: true},
+	{library: "kazoo", theirs: "election", ours: "kazoo/election", named: "kazoo Election, Election `kazoo`", lists: true},
+	{library: "kazoo", theirs: "semaphore", ours: "kazoo/semaphore", named: "kazoo Semaphore, Semaphore `kazoo`, 2 permits", lists: true},
+	{library: "kazoo", theirs: "counter", ours: "kazoo/counter", named: "kazoo Counter, Counter `kazoo`", free: true},
+	{library: "kazoo", theirs: "group", ours: "kazoo/group", named: "kazoo Party, Group `kazoo`", free: true},
+	{library: "kazoo", theirs: "queue", ours: "kazoo/queue", named: "kazoo Queue, Queue `kazoo`", free: true},
+	{library: "kazoo", theirs: "rounds", ours: "kazoo/rounds", named: "kazoo DoubleBarrier, DoubleBarrier `kazoo`, 4 members", meet: true},
 }
 
 // TestEachDialectMeetsItsLibrary: each dialect of each grant appears in a pair.
@@ -95,7 +92,7 @@ func TestInterop(t *testing.T) {
 		if long {
 			lasts = time.Duration(asked) * time.Second
 		}
-		t.Run(p.String(), func(t *testing.T) {
+		t.Run(p.library+" "+p.theirs+" and "+strings.ReplaceAll(p.ours, "/", " "), func(t *testing.T) {
 			t.Parallel()
 			m := newMatch(t, p)
 			m.play(lasts,

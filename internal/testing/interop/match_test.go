@@ -140,11 +140,6 @@ func (m *match) judge(lasts time.Duration, long bool) {
 	m.t.Helper()
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	killed := map[string]int{}
-	for as, n := range m.killedAs {
-		side, _, _ := strings.Cut(as, " ")
-		killed[side] += n
-	}
 	m.broken = append(m.broken, m.order.broken()...)
 	if !m.pair.free && long { // a short run kills only once
 		for _, side := range []string{m.pair.library, "ours"} {
@@ -170,9 +165,18 @@ func (m *match) judge(lasts time.Duration, long bool) {
 	if m.pair.theirs == "semaphore" {
 		m.t.Logf("interop: a waiter saw at most %d permits of another contender before its own (%d contenders)", m.order.overtaken(), len(m.order.waiting))
 	}
+	killed := "-"
+	if !m.pair.free { // otherwise no process is a holder
+		by := map[string]int{}
+		for as, n := range m.killedAs {
+			side, _, _ := strings.Cut(as, " ")
+			by[side] += n
+		}
+		killed = fmt.Sprintf("%d and %d", by[m.pair.library], by["ours"])
+	}
 	// A row of the table in docs/interop.md.
-	m.t.Logf("interop: | %s | %d | %d | %d | %v | %v | %d and %d | %d |", m.pair, m.turns[m.pair.library], m.turns["ours"], m.handovers,
-		m.longest.Round(time.Millisecond), m.recovered.Round(time.Millisecond), killed[m.pair.library], killed["ours"], len(m.broken))
+	m.t.Logf("interop: | %s | %d | %d | %d | %v | %v | %s | %d |", m.pair.named, m.turns[m.pair.library], m.turns["ours"], m.handovers,
+		m.longest.Round(time.Millisecond), m.recovered.Round(time.Millisecond), killed, len(m.broken))
 	m.t.Logf("interop: %d turns of readers in %v, %d kills %v", m.reads, lasts, m.kills, m.killedAs)
 	m.t.Logf("interop: at most %d turns of another between two of one, %d timeouts, %d sessions lost, ours listed %d times", m.most, m.timeouts, m.lost, m.listed)
 	// A process that is paused for its session timeout still acts as holder beside the next one.

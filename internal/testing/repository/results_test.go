@@ -71,7 +71,7 @@ type results struct {
 	timelines []record.Record
 	interop   [][]string // cells of rows
 	faults    [][]string
-	faultsIn  string // how many faults in which time
+	injected  string // how many faults in which time
 }
 
 // figure is what each round of a benchmark, or each trial, measures once.
@@ -84,7 +84,7 @@ func readResults(t *testing.T) *results {
 		r.read(t, file)
 	}
 	_, r.interop = cells(t, "interop.txt")
-	r.faultsIn, r.faults = cells(t, "faults.txt")
+	r.injected, r.faults = cells(t, "faults.txt")
 	r.timelines = trialsOf(t, "timeline/failover.jsonl")[0].Records
 	var date, commit string
 	must.Get(fmt.Sscan(string(must.Get(os.ReadFile(filepath.Join(resultsDir, "recording.txt")))(t)), &date, &commit))(t)
@@ -171,6 +171,7 @@ var tables = map[string]func(*results) string{
 	"plugin": (*results).plugin, "transports": (*results).transports, "calls": (*results).calls, "start": (*results).start,
 	"timeline": (*results).timeline, "batches": (*results).batches, "singles": (*results).singles,
 	"pairs": (*results).pairs, "faults": (*results).free, "survival": (*results).survival,
+	"injected": func(r *results) string { return strings.Fields(r.injected)[0] },
 }
 
 // make returns what a comment asks for.
@@ -179,8 +180,6 @@ func (r *results) make(what []string) (string, error) {
 		return table(r), nil
 	}
 	switch {
-	case what[0] == "number" && len(what) == 2: // of faults
-		return strings.Fields(r.faultsIn)[0], nil
 	case what[0] == "memory" && len(what) == 2: // of a session that waits
 		if v := r.median(figure{workload: "WaitingSessions", unit: what[1]}); v > 0 {
 			return fmt.Sprintf("%.0f KiB", v), nil
@@ -491,56 +490,22 @@ func (r *results) taken(at func(unit string) figure) string {
 
 // pairs is a table of the recipes of two libraries on one path.
 func (r *results) pairs() string {
-	called := map[string]string{
-		"curator lock and zookeeper lock":         "Curator InterProcessMutex, Lock",
-		"curator lock and curator lock":           "Curator InterProcessMutex, Lock `curator`",
-		"curator selector and curator selector":   "Curator LeaderSelector, Lock `curator`",
-		"curator rw and curator rw":               "Curator InterProcessReadWriteLock, SharedLock `curator`",
-		"curator election and curator election":   "Curator LeaderLatch, Election `curator`",
-		"curator semaphore and curator semaphore": "Curator InterProcessSemaphoreV2, Semaphore `curator`, 2 permits",
-		"curator counter and curator counter":     "Curator DistributedAtomicLong, Counter `curator`",
-		"curator queue and curator queue":         "Curator SimpleDistributedQueue, Queue `curator`",
-		"curator rounds and curator rounds":       "Curator DistributedDoubleBarrier, DoubleBarrier `curator`, 4 members",
-		"kazoo lock and kazoo lock":               "kazoo Lock, Lock `kazoo`",
-		"kazoo rw and kazoo rw":                   "kazoo ReadLock and WriteLock, SharedLock `kazoo`",
-		"kazoo election and kazoo election":       "kazoo Election, Election `kazoo`",
-		"kazoo semaphore and kazoo semaphore":     "kazoo Semaphore, Semaphore `kazoo`, 2 permits",
-		"kazoo counter and kazoo counter":         "kazoo Counter, Counter `kazoo`",
-		"kazoo group and kazoo group":             "kazoo Party, Group `kazoo`",
-		"kazoo queue and kazoo queue":             "kazoo Queue, Queue `kazoo`",
-		"kazoo rounds and kazoo rounds":           "kazoo DoubleBarrier, DoubleBarrier `kazoo`, 4 members",
-	}
-	var rows [][]string
-	for _, row := range r.interop {
-		row[0] = called[row[0]]
-		if row[6] == "0 and 0" {
-			row[6] = "-" // turns of these recipes have no holder
-		}
-		rows = append(rows, row)
-	}
-	return table("pair | turns of theirs | of ours | changes of library | longest pause without a kill | after a kill | holders killed, theirs and ours | violations", rows)
+	return table("pair | turns of theirs | of ours | changes of library | longest pause without a kill | after a kill | holders killed, theirs and ours | violations", r.interop)
 }
 
 // free is a table of how long a lock is free after a fault.
 func (r *results) free() string {
-	var rows [][]string
-	for _, row := range r.faults {
-		if who, _, _ := strings.Cut(row[0], " "); slices.Contains([]string{"leader", "follower", "holder", "no"}, who) {
-			rows = append(rows, row)
-		}
-	}
-	return table("fault | times | lock free, median | worst | another leader after", rows)
+	return table("fault | times | lock free, median | worst | another leader after", r.faults[1:r.ages()])
 }
 
 // survival is a table of how long holds last that a fault ends.
 func (r *results) survival() string {
-	var rows [][]string
-	for _, row := range r.faults {
-		if strings.HasPrefix(row[0], "from ") {
-			rows = append(rows, row)
-		}
-	}
-	return table("age of the hold | holds | `Done()` after, least | median | most", rows)
+	return table("age of the hold | holds | `Done()` after, least | median | most", r.faults[r.ages()+1:])
+}
+
+// ages is where the second of the two tables of faults begins.
+func (r *results) ages() int {
+	return slices.IndexFunc(r.faults, func(row []string) bool { return row[0] == "age" })
 }
 
 // seconds is a cell with a time that a library may not have reached.
